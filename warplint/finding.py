@@ -1,0 +1,167 @@
+"""What warplint reports: plain, frozen data that every other room may use.
+
+A :class:`Finding` is a claim about one place in the user's source. Its labels are the other places of the fault, its
+verdict (only after ``--verify``) is what a measurement said about the claim. Renderers, suppressions, caches and the
+verifier read these classes; none of them adds a field of its own.
+
+Lines and columns are 1-based, columns count characters. flake8's 0-based columns are made in ``flake8_plugin.py``.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class Severity(str, enum.Enum):
+    """How sure and how grave a finding is: ``info`` is hidden by default, ``error`` is a claim that a run confirmed."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+    @property
+    def rank(self) -> int:
+        """0 for info, 1 for warning, 2 for error."""
+        return ("info", "warning", "error").index(self.value)
+
+
+class Source(str, enum.Enum):
+    """Where a finding came from: read from the source text, or seen only while the program ran."""
+
+    STATIC = "static"
+    RUNTIME = "runtime"
+
+
+class Experiment(str, enum.Enum):
+    """The measurement that proves or refutes a rule's findings (rules name it; ``verify`` carries it out)."""
+
+    FINITE_DIFFERENCE = "finite-difference"
+    KERNEL_CHECK = "kernel-check"
+    BUILD_COUNT = "build-count"
+    OPTION_VALUE = "option-value"
+    NONE = "none"
+
+
+class Role(str, enum.Enum):
+    """What a label's place does in the fault."""
+
+    READ = "read"
+    WRITE = "write"
+    ALLOCATION = "allocation"
+    KERNEL = "kernel"
+    LAUNCH = "launch"
+    TAPE = "tape"
+    BACKWARD = "backward"
+    OPTION = "option"
+    NOTE = "note"
+
+
+class Status(str, enum.Enum):
+    """What a run said about a finding. Never guessed: each carries figures or a reason."""
+
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    NOT_REACHED = "not-reached"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """A place in a file. ``path`` is as the user gave it (or relative to the working directory), with ``/``.
+
+    ``end_line`` 0 means "the same line", ``end_column`` 0 means "to the end of that line".
+    """
+
+    path: str
+    line: int
+    column: int = 1
+    end_line: int = 0
+    end_column: int = 0
+
+
+@dataclass(frozen=True)
+class Label:
+    """Another place of the fault: "read here by `step`"."""
+
+    span: Span
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Replace the text from (line, column) up to (end_line, end_column), exclusive, by ``content``."""
+
+    span: Span
+    content: str
+
+
+class Applicability(str, enum.Enum):
+    """Whether a fix keeps the program's meaning (safe), may change it (unsafe), or is only shown (display)."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    DISPLAY = "display"
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A repair as text edits in one or several files; the edits of one fix are applied together or not at all."""
+
+    applicability: Applicability
+    title: str
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer of a measurement. ``figures`` are JSON values: ``ad``, ``fd``, ``relative_error``, ``builds_cold`` …"""
+
+    status: Status
+    reason: str
+    experiment: Experiment
+    figures: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """What ties a finding to a measurement besides its line: the memory, the writer, the kernel, the module or option.
+
+    A static and a recorded finding that name one fault may stand on different lines (the swap against the launch), but
+    they agree on where the memory was allocated and where it was written.
+    """
+
+    allocation: Span | None = None
+    write: Span | None = None
+    read: Span | None = None
+    kernel: Span | None = None
+    module: str | None = None
+    option: str | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One claim about one place, with its explanation, its repair and, after a run, its verdict.
+
+    ``noqa_line`` is the line on which flake8 looks for a ``noqa`` comment (the first line of the logical string or
+    expression); 0 means the finding's own line.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    span: Span
+    message: str
+    labels: tuple[Label, ...] = ()
+    source: Source = Source.STATIC
+    fix: Fix | None = None
+    noqa_line: int = 0
+    anchor: Anchor = Anchor()
+    verdict: Verdict | None = None
+
+    @property
+    def sort_key(self) -> tuple[str, int, int, str]:
+        """Path, then position, then code: the order in which every renderer shows findings."""
+        return (self.span.path, self.span.line, self.span.column, self.code)

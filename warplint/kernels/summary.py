@@ -1,0 +1,147 @@
+"""What one kernel does to memory and what its adjoint needs: the result of the adjoint-need analysis.
+
+The theory is "to-be-recorded" analysis (Hascoët, Naumann, Pascual, *"To be recorded" analysis in reverse-mode
+automatic differentiation*, Future Generation Computer Systems 21, 2005), with one twist of Warp's: locals are
+recomputed in the backward pass from what memory holds *then*, so that needing a local is needing every array element
+that it was computed from.
+
+Access paths name arrays as the launch binds them: ``q`` for a parameter, ``state.q`` for an array field of a struct
+parameter. Statement numbers (``order``) rise along the body.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from warplint.finding import Span
+
+Paths = frozenset[str]
+
+
+@dataclass(frozen=True)
+class Read:
+    """The value of ``path[index]`` at statement ``order``; index is the normalised source text (``"i"``, ``"i + 1"``)."""
+
+    path: str
+    index: str
+    order: int
+    span: Span
+
+
+@dataclass(frozen=True)
+class Need:
+    """An adjoint reads ``read``'s value, if gradient flows through any of ``given``.
+
+    ``given`` empty: needed whatever is active (a condition or index that steers a store to an active destination).
+    ``operation`` is what needs it, in the user's words: ``"sin(q[i])"``, ``"q[i] * k[0]"``, ``"the condition"``.
+    ``given_destination``: also needed whenever the store's destination is active (a store under a condition consumes
+    the destination's adjoint even when it stores a constant).
+    """
+
+    read: Read
+    given: Paths
+    operation: str
+    span: Span
+    given_destination: bool = False
+
+
+class StoreKind(str, enum.Enum):
+    """How a store meets the old value: replaces it, adds to it, or multiplies/divides it in place."""
+
+    STORE = "store"
+    ACCUMULATE = "accumulate"
+    MULTIPLY = "multiply"
+
+
+class Cut(str, enum.Enum):
+    """Why gradient does not flow along an edge although the value depends on it."""
+
+    FLAT = "flat"
+    NONDIFFERENTIABLE = "nondifferentiable"
+    NATIVE = "native"
+
+
+@dataclass(frozen=True)
+class Store:
+    """One store (or accumulation) to ``path[index]``.
+
+    ``active``: paths from which gradient flows into the stored value. ``depends``: paths that the value truly depends
+    on, cuts ignored (⊇ active). ``cuts`` says for each path in ``depends - active`` why the gradient stops.
+    ``needs``: what the adjoint of this store reads. ``whole`` false: a component of an element only.
+    ``every_thread``: whether each thread stores to an element of its own (index is the thread's), None if unknown.
+    """
+
+    path: str
+    index: str
+    kind: StoreKind
+    order: int
+    span: Span
+    active: Paths
+    depends: Paths
+    needs: tuple[Need, ...]
+    cuts: tuple[tuple[str, Cut], ...] = ()
+    whole: bool = True
+    conditional: bool = False
+    multiplier: Paths = frozenset()
+    """For MULTIPLY: the paths from which gradient flows into the multiplier."""
+    covers_array: bool | None = None
+    """Whether the launch rewrites every element of the array: thread-indexed, unconditional."""
+
+
+class KernelFaultKind(str, enum.Enum):
+    """Faults that lie wholly inside the kernel; each belongs to one rule of the NVW2 group."""
+
+    INPLACE_MULTIPLY = "inplace-multiply"
+    COMPONENT_MULTIPLY = "component-multiply"
+    READ_THEN_OVERWRITTEN = "read-then-overwritten"
+
+
+@dataclass(frozen=True)
+class KernelFault:
+    """A statement whose adjoint is wrong, if gradient flows through any of ``given`` and ``into`` is live.
+
+    ``into`` are the paths whose stores the faulty value reaches (all of them dead: nobody reads the wrong gradient).
+    """
+
+    kind: KernelFaultKind
+    span: Span
+    order: int
+    given: Paths
+    into: Paths
+    operation: str
+    detail: str = ""
+    read: Read | None = None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A kernel parameter. ``annotation`` is its source text; ``kind`` is ``array``, ``struct``, ``scalar`` or ``unknown``."""
+
+    name: str
+    annotation: str
+    kind: str
+    dtype: str | None = None
+    ndim: int | None = None
+    floating: bool | None = None
+
+
+@dataclass(frozen=True)
+class KernelSummary:
+    """Everything the trace needs to know of a kernel.
+
+    ``complete`` false: the analysis gave up (``why``); reads and stores are then what was found so far, and no rule
+    may conclude from the absence of one.
+    """
+
+    name: str
+    span: Span
+    parameters: tuple[Parameter, ...]
+    reads: tuple[Read, ...]
+    stores: tuple[Store, ...]
+    faults: tuple[KernelFault, ...] = ()
+    complete: bool = True
+    why: str = ""
+    calls_custom_adjoint: bool = False
+    read_paths: Paths = field(default=frozenset())
+    written_paths: Paths = field(default=frozenset())

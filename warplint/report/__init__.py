@@ -1,0 +1,1 @@
+"""One list of findings, several renderers."""

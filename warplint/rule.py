@@ -1,0 +1,58 @@
+"""What a rule is: one declaration and one detector over a trace. Third parties write packs with these classes."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from warplint.finding import Experiment, Finding, Severity
+from warplint.trace.dataflow import Dataflow
+from warplint.trace.events import Trace
+
+
+class Group(str, enum.Enum):
+    """What a rule protects: gradients through the tape, gradients in a kernel, builds, or the linter itself."""
+
+    TAPE = "tape"
+    KERNEL = "kernel"
+    BUILD = "build"
+    LINTER = "linter"
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a detector may ask for: the trace, and what follows from it (computed once per trace, lazily)."""
+
+    trace: Trace
+    dataflow: Dataflow
+    warp: tuple[int, int] = (1, 19)
+    """The Warp version the finding speaks of: `warp-version` of the settings, else the newest known; or the one run."""
+
+
+Detector = Callable[[Context], Iterable[Finding]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule's only declaration; the README's table, ``warplint rule``, SARIF and the docs are made from it.
+
+    The documentation page is the docstring of the module that declares the rule.
+    """
+
+    code: str
+    name: str
+    summary: str
+    group: Group
+    severity: Severity
+    experiment: Experiment
+    since: str
+    detect: Detector
+
+    @property
+    def documentation(self) -> str:
+        """The rule's page, in Markdown."""
+        module = sys.modules.get(self.detect.__module__)
+        return inspect.cleandoc(module.__doc__ or "") if module else ""

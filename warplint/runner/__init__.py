@@ -1,0 +1,1 @@
+"""The child process: command, interpreter, limits, isolated caches, results as JSON lines."""

@@ -1,0 +1,369 @@
+"""The one vocabulary of events. The interpreter makes them from source, the recorder's log is turned into them.
+
+A rule is written once, over a :class:`Trace`, and serves both sources. Everything here is frozen data; what follows
+from the order of events (which read an adjoint needs, what overwrote it, what reaches the loss) is computed in
+``trace/dataflow.py``.
+
+What a source cannot know is ``None`` (or ``Extent.UNKNOWN``) and stays unknown: no rule may warn on it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from warplint.finding import Source, Span
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One level of the call stack: the place of the call (or of the event itself) in a function of the user's."""
+
+    span: Span
+    function: str = "<module>"
+
+
+Stack = tuple[Frame, ...]
+"""Outermost frame first; the last frame is where the event happens. Frames inside Warp's library are left out."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The part of a memory that a handle covers: ``[start, stop)`` in units that one memory uses throughout.
+
+    The interpreter counts rows, the recorder bytes. ``start is None``: all of it; ``known`` false: nobody knows.
+    """
+
+    start: int | None = None
+    stop: int | None = None
+    known: bool = True
+
+    def overlaps(self, other: Extent) -> bool | None:
+        """True, False, or None where it cannot be told."""
+        if not (self.known and other.known):
+            return None
+        if self.start is None or other.start is None or self.stop is None or other.stop is None:
+            return True
+        return self.start < other.stop and other.start < self.stop
+
+    def covers(self, other: Extent) -> bool | None:
+        """Whether writing all of this extent leaves nothing of the other one."""
+        if not (self.known and other.known):
+            return None
+        if self.start is None or self.stop is None:
+            return True
+        if other.start is None or other.stop is None:
+            return None
+        return self.start <= other.start and other.stop <= self.stop
+
+
+WHOLE = Extent()
+UNKNOWN_EXTENT = Extent(known=False)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One allocation. ``made_by`` is the call that made it (``zeros``, ``array``, ``zeros_like``, ``clone``, ``numpy`` …).
+
+    ``requires_grad`` and ``retain_grad`` are the values at the end of the trace (a flag set later, but before backward,
+    counts: measured), ``None`` where unknown. ``name`` is the user's own text for it, as well as it is known.
+    """
+
+    id: int
+    allocated: Stack
+    made_by: str
+    requires_grad: bool | None
+    retain_grad: bool = False
+    dtype: str | None = None
+    shape: tuple[int | None, ...] | None = None
+    name: str = ""
+    contents: tuple[float, ...] | None = None
+    copied_from: int | None = None
+    outside: bool = False
+    """Made by code outside the project (a foreign tensor, an unknown call): its life is not in this trace."""
+
+    @property
+    def span(self) -> Span | None:
+        """Where it was allocated, in the user's code."""
+        return self.allocated[-1].span if self.allocated else None
+
+
+class Alias(str, enum.Enum):
+    """How a handle came to share another's memory."""
+
+    NONE = "none"
+    VIEW = "view"
+    POINTER = "pointer"
+    NUMPY = "numpy"
+
+
+@dataclass(frozen=True)
+class Array:
+    """A handle: a memory and the part of it that is meant. ``gradient`` true: it is the memory's gradient, not its data.
+
+    ``moved`` is the event number, and the place, of the last assignment that put this existing array (or the object
+    holding it) under another name in a loop or on a tape: the swap, the rotation, ``states[0] = states[-1]``.
+    """
+
+    memory: int
+    extent: Extent = WHOLE
+    gradient: bool = False
+    alias: Alias = Alias.NONE
+    requires_grad: bool | None = None
+    name: str = ""
+    moved: Moved | None = None
+
+
+@dataclass(frozen=True)
+class Moved:
+    """An existing array came under another name: when, where, and by what (``swap``, ``rotate``, ``rebind``, ``index``)."""
+
+    seq: int
+    stack: Stack
+    how: str = "rebind"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel as declared. ``span`` is the ``def`` line's, ``decorator`` the ``@wp.kernel`` line's.
+
+    ``key`` tells kernels with different content apart: source and captured values. ``max_unroll`` and
+    ``enable_backward`` are those in effect for it (decorator, else module options at its creation).
+    """
+
+    name: str
+    span: Span
+    decorator: Span
+    module: str
+    key: str
+    unique: bool = False
+    enable_backward: bool | None = True
+    max_unroll: int = 16
+    generic: bool = False
+    module_options: Mapping[str, object] | None = None
+    captures: bool = False
+    """The body uses values of an enclosing function or class: what makes a factory's kernels differ."""
+    stable: bool | None = None
+    """Declared exactly once, with fixed content, in any run (module level, or a class body): None where unknown."""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What a launch passes for one parameter, or for one array field of a struct parameter (``path`` = ``state.q``)."""
+
+    path: str
+    array: Array | None = None
+    value: object = None
+    """A scalar's value where known."""
+    from_host: frozenset[int] = frozenset()
+    """Memories whose ``.numpy()``/``.list()`` contents went into a scalar."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What every event has: its number in the trace and the call stack."""
+
+    seq: int
+    stack: Stack
+
+    @property
+    def span(self) -> Span:
+        """The innermost user frame."""
+        return self.stack[-1].span
+
+
+@dataclass(frozen=True)
+class Launch(Event):
+    """A kernel launch; also ``wp.launch_tiled``, ``Launch.launch``, and the launches behind ``wp.map`` and operators.
+
+    ``tape`` is the tape that recorded it, None where none did. ``active_tape`` is the tape that was open, so that
+    ``record_tape=False`` can be told from "outside". ``kernel`` None: the kernel could not be resolved; a rule that
+    needs completeness must then be silent. ``complete`` false: some array argument is unknown.
+    """
+
+    kernel: Kernel | None
+    bindings: tuple[Binding, ...]
+    tape: int | None
+    active_tape: int | None = None
+    adjoint: bool = False
+    complete: bool = True
+    dim: tuple[int | None, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Copy(Event):
+    """``wp.copy``, ``array.assign(warp array)``, ``wp.clone``: recorded only when both sides have a gradient."""
+
+    source: Array
+    dest: Array
+    tape: int | None
+    active_tape: int | None = None
+    how: str = "copy"
+
+
+@dataclass(frozen=True)
+class HostWrite(Event):
+    """A write that no tape records: ``zero_``, ``fill_``, ``assign(numpy)``, a store through a numpy view."""
+
+    dest: Array
+    how: str
+    active_tape: int | None = None
+    from_host: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class HostRead(Event):
+    """``.numpy()``, ``.list()``, ``float(...)``: contents come to the host."""
+
+    array: Array
+    how: str = "numpy"
+    active_tape: int | None = None
+
+
+@dataclass(frozen=True)
+class GradRead(Event):
+    """A gradient is used: read to the host, handed to an optimiser, to a launch or to code outside."""
+
+    array: Array
+    how: str = "numpy"
+
+
+@dataclass(frozen=True)
+class GradWrite(Event):
+    """A gradient is set or cleared by the user (``x.grad.zero_()``, ``x.grad.fill_(1)``, ``x.grad = …``)."""
+
+    array: Array
+    clears: bool
+
+
+@dataclass(frozen=True)
+class TapeCreated(Event):
+    """``wp.Tape()``."""
+
+    tape: int
+
+
+@dataclass(frozen=True)
+class TapeEntered(Event):
+    """``with tape:``; the recording goes on after what the tape already holds."""
+
+    tape: int
+
+
+@dataclass(frozen=True)
+class TapeLeft(Event):
+    """The end of the ``with`` block."""
+
+    tape: int
+
+
+@dataclass(frozen=True)
+class Backward(Event):
+    """``tape.backward(loss=, grads=)``. ``loss`` None and ``seeds`` empty: seeded by hand, or not at all."""
+
+    tape: int
+    loss: Array | None = None
+    seeds: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True)
+class TapeZeroed(Event):
+    """``tape.zero()``: clears the gradients of every array that the tape knows."""
+
+    tape: int
+
+
+@dataclass(frozen=True)
+class TapeReset(Event):
+    """``tape.reset()``: zeroes, and forgets the recording."""
+
+    tape: int
+
+
+@dataclass(frozen=True)
+class OptimiserStep(Event):
+    """``warp.optim`` or a launch that takes ``x.grad`` and writes ``x``: the end of an iteration."""
+
+    params: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True)
+class ConfigSet(Event):
+    """``wp.config.option = value``. ``value`` None where unknown."""
+
+    option: str
+    value: object = None
+
+
+@dataclass(frozen=True)
+class ModuleOptionsSet(Event):
+    """``wp.set_module_options``, or a write into ``get_module(n).options`` (``direct``)."""
+
+    module: str
+    options: Mapping[str, object]
+    direct: bool = False
+
+
+@dataclass(frozen=True)
+class ModuleCreated(Event):
+    """The first decorator of a module: creation-time options are copied now."""
+
+    module: str
+
+
+@dataclass(frozen=True)
+class KernelDeclared(Event):
+    """A kernel's decorator ran."""
+
+    kernel: Kernel
+
+
+@dataclass(frozen=True)
+class ModuleLoaded(Event):
+    """A launch (or ``wp.load_module``) needed the module. ``compiled`` None where unknown (interpreted)."""
+
+    module: str
+    compiled: bool | None = None
+    block_dim: int | None = None
+    milliseconds: float | None = None
+
+
+@dataclass(frozen=True)
+class CacheCleared(Event):
+    """``wp.clear_kernel_cache()``."""
+
+
+@dataclass(frozen=True)
+class Opaque(Event):
+    """Something happened that this trace does not explain (a captured graph was launched, a foreign call)."""
+
+    why: str
+    arrays: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Why something was given up, for ``--statistics`` and for the person who improves the interpreter."""
+
+    span: Span
+    text: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The events of one possible run of one program, in order.
+
+    ``cut`` true: the budget of steps ran out; rules that rest on the absence of an event must be silent. ``path`` is
+    the program's entry file.
+    """
+
+    path: str
+    source: Source
+    events: tuple[Event, ...]
+    memories: Mapping[int, Memory]
+    cut: bool = False
+    unknowns: tuple[Unknown, ...] = field(default=(), compare=False)
+    warp: tuple[int, int] = (1, 19)
+    """The Warp version that the rules speak of (static: settings; recorded: the one that ran)."""

@@ -1,0 +1,1 @@
+"""The run-time engine: recording, replay, finite differences, repairs, verdicts."""
