@@ -1,0 +1,159 @@
+"""What the adjoint-need analysis is given: a kernel's ``ast`` node and the meaning of the names in it.
+
+The analysis does no name resolution of its own. Whoever holds the environment (the interpreter's at the kernel's
+declaration, or a file's at run time) implements :class:`Scope`; everything else in this room sees only meanings.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from warplint.finding import Span
+
+
+class Unknown(enum.Enum):
+    """A captured value that nobody knows: still a constant for the adjoint, but one that decides nothing."""
+
+    VALUE = "unknown"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A captured Python value (number, ``wp.constant``, ``wp.static`` result, tuple, enum member): carries no gradient."""
+
+    value: object = Unknown.VALUE
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """A function or type of Warp by its bare name: ``sin``, ``tid``, ``vec3``, ``float64``, ``static``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class TypeAlias:
+    """A name bound to a type expression: ``vec5 = wp.types.vector(length=5, dtype=float)``."""
+
+    expression: ast.expr
+    scope: Scope
+
+
+class Adjoint(enum.Enum):
+    """Where a function's adjoint comes from."""
+
+    GENERATED = "generated"
+    """A plain ``@wp.func``: Warp differentiates the body."""
+    CUSTOM = "custom"
+    """The user gave one with ``@wp.func_grad``."""
+    NATIVE = "native"
+    """``@wp.func_native`` with an ``adj_snippet``."""
+    NATIVE_MISSING = "native-missing"
+    """``@wp.func_native`` without an ``adj_snippet``: the gradient stops here."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A ``@wp.func`` of the project. ``overloads`` are further functions declared under the same name."""
+
+    node: ast.FunctionDef
+    path: str
+    scope: Scope
+    adjoint: Adjoint = Adjoint.GENERATED
+    replay: bool = False
+    """Has a ``@wp.func_replay``: runs in the forward half of the backward pass in place of the body."""
+    overloads: tuple[Function, ...] = ()
+    lines: Sequence[str] | None = field(default=None, compare=False, repr=False)
+    """The file's text by line, to turn ``ast``'s byte offsets into character columns; None: the file is ASCII."""
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A ``@wp.struct`` class; its fields are the annotated names in ``node``."""
+
+    node: ast.ClassDef
+    path: str
+    scope: Scope
+
+    @property
+    def fields(self) -> Mapping[str, ast.expr]:
+        """Field name to annotation, in order."""
+        return {
+            statement.target.id: statement.annotation
+            for statement in self.node.body
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+        }
+
+
+Meaning = Constant | Builtin | TypeAlias | Function | Struct
+
+
+class Scope(Protocol):
+    """The names a kernel or function sees: its closure, then its file's globals. Hashable (identity is enough)."""
+
+    def resolve(self, dotted: str) -> Meaning | None:
+        """The meaning of ``"wp.sin"``, ``"DT"``, ``"helpers.spring"``, ``"self.rest"``; None where unknown.
+
+        A module prefix is resolved by the scope: ``"wp.sin"``, ``"warp.sin"``, ``"w.sin"`` (any alias) and ``"sin"``
+        (from-import) are all ``Builtin("sin")``. Python's own ``float``, ``int``, ``bool``, ``min``, ``max``, ``abs``,
+        ``len``, ``range``, ``round`` … are builtins of Warp inside a kernel: ``Builtin("float")``.
+        """
+
+
+PYTHON_BUILTINS = frozenset(
+    "abs bool divmod enumerate float int len max min pow print range reversed round slice sum tuple zip".split()
+)
+"""Names of Python that mean something of Warp's inside a kernel, unless the file shadows them."""
+
+
+@dataclass(frozen=True, eq=False)
+class MappingScope:
+    """A scope backed by a dict of meanings; ``modules`` are the names that mean the package ``warp``."""
+
+    names: Mapping[str, Meaning]
+    modules: tuple[str, ...] = ("wp", "warp")
+
+    def resolve(self, dotted: str) -> Meaning | None:
+        """See :meth:`Scope.resolve`."""
+        if dotted in self.names:
+            return self.names[dotted]
+        head, _, rest = dotted.rpartition(".")
+        if head in self.modules:
+            return Builtin(rest)
+        return Builtin(dotted) if dotted in PYTHON_BUILTINS else None
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """A kernel to analyse: its node, the file it stands in, its names, and the module options that shape its adjoint."""
+
+    node: ast.FunctionDef
+    path: str
+    scope: Scope
+    max_unroll: int = 16
+    enable_backward: bool = True
+    lines: Sequence[str] | None = field(default=None, compare=False, repr=False)
+    """As in :class:`Function`."""
+
+
+def span_of(node: ast.AST, path: str, lines: Sequence[str] | None = None) -> Span:
+    """The node's place, with 1-based character columns and an exclusive end."""
+    line: int = node.lineno  # type: ignore[attr-defined]
+    column: int = node.col_offset  # type: ignore[attr-defined]
+    end_line: int = getattr(node, "end_lineno", None) or line
+    end_column: int = getattr(node, "end_col_offset", None) or column
+    if lines is not None:
+        column = _characters(lines, line, column)
+        end_column = _characters(lines, end_line, end_column)
+    return Span(path, line, column + 1, end_line, end_column + 1)
+
+
+def _characters(lines: Sequence[str], line: int, offset: int) -> int:
+    """``ast`` counts UTF-8 bytes; editors, JSON and SARIF count characters."""
+    if line > len(lines) or lines[line - 1].isascii():
+        return offset
+    return len(lines[line - 1].encode()[:offset].decode(errors="ignore"))
