@@ -136,6 +136,40 @@ class Program:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class ModuleLoad:
+    """One load of a Warp module for one device: built by the compiler, or taken from the kernel cache.
+
+    ``options`` are those in effect for this build (resolved; by name). ``kernels`` are ``[path, line, name]`` of each
+    kernel's ``def``. ``internal``: a module of Warp's own library (``map_add``, ``warp.utils`` …), left out of counts.
+    ``cache`` is the kernel cache folder in use. ``at`` is the user's call that needed the module.
+    """
+
+    module: str
+    hash: str
+    device: str
+    compiled: bool
+    milliseconds: float
+    kernels: tuple[Place, ...] = ()
+    internal: bool = False
+    unique: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    cache: str = ""
+    at: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that was not done as the program asked, or that the reader must know: said, never silent.
+
+    ``topic``: ``cache`` (a kernel cache was not cleared), ``device`` (requests were redirected), ``unsupported`` …
+    """
+
+    topic: str
+    text: str
+    at: tuple[Place, ...] = ()
+
+
 def to_json(record: Any) -> str:
     """One line: the record's class name under ``record``, its fields beside it."""
     return json.dumps({"record": type(record).__name__, **_plain(dataclasses.asdict(record))}, allow_nan=True)

@@ -1,0 +1,147 @@
+"""What parent and child agree on: how a child is started, what it is asked, how it answers.
+
+The parent writes one :class:`Request` as JSON into the run's private folder and starts, in the *user's* interpreter::
+
+    <python> [interpreter options] <warplint>/runner/bootstrap.py <private folder>/request.json
+
+``bootstrap.py`` makes the package ``warplint`` importable from its folder alone (nothing else of the environment that
+the linter is installed in), puts ``sys.path[0]`` where the user's command would have it, enables ``faulthandler`` into
+``request.crash`` (its stack is the "last known place" of a crash or a hang) and calls, for ``request.purpose``::
+
+    warplint.verify.child.main(request, channel)            Purpose.GRADIENTS
+    warplint.verify.kernel_child.main(request, channel)     Purpose.KERNELS
+    warplint.builds.child.main(request, channel)            Purpose.BUILDS
+
+The child starts the user's program with ``warplint.runner.entry.start(request.entry)``, which returns an ``Ending``
+whatever the program does (return, raise, ``sys.exit``), and answers with records (``warplint/verify/records.py``)
+through ``channel.send(record)``: one JSON object a line, one ``write`` a line on a descriptor opened for appending, so
+that lines of forked processes do not mix and what was sent before a crash is kept. The last record is ``Program``. A
+child that leaves without one is described by the parent from its exit status and the crash file.
+
+What the child must keep to:
+
+- ``request.stop_recording_after`` seconds after its start it stops recording and asks its questions; the whole
+  process group is killed ``request.limit`` seconds after the start;
+- it clears no kernel cache unless ``request.isolated_cache`` (it sends a ``Note`` instead and goes on);
+- with ``request.device`` every device request is redirected there (and a ``Note`` says so);
+- processes that the *user's program* forks send nothing (``channel.mine()`` is false there).
+
+The child's standard input is empty; its output is the program's and is kept by the parent only in its tail. ``TMPDIR``
+lies in the private folder, which is removed afterwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from warplint.verify.records import to_json
+
+RUN_VARIABLE = "WARPLINT_RUN"
+"""Environment variable with a token of the run: what the program started and left behind is found by it."""
+
+
+class Purpose(str, enum.Enum):
+    """What a child is for; each has its own module on the child's side."""
+
+    GRADIENTS = "gradients"
+    KERNELS = "kernels"
+    BUILDS = "builds"
+
+
+CHILD_MODULES = {
+    Purpose.GRADIENTS: "warplint.verify.child",
+    Purpose.KERNELS: "warplint.verify.kernel_child",
+    Purpose.BUILDS: "warplint.builds.child",
+}
+
+
+class EntryKind(str, enum.Enum):
+    """How a Python program is started: ``python FILE``, ``python -m MODULE``, ``python -c CODE``, an installed script."""
+
+    SCRIPT = "script"
+    MODULE = "module"
+    CODE = "code"
+    CONSOLE = "console"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The user's program. ``target`` is the file, the module's name, the code, or the console script's name."""
+
+    kind: EntryKind
+    target: str
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class KernelTarget:
+    """A kernel to check alone: the file and line of its ``def``, its name, and how to import its module.
+
+    ``root`` is the folder to have on ``sys.path`` so that ``module`` (dotted) can be imported.
+    """
+
+    path: str
+    line: int
+    name: str
+    module: str
+    root: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one child is asked to do. Times are seconds from the child's start, paths are absolute."""
+
+    purpose: Purpose
+    records: str
+    crash: str
+    folder: str
+    limit: float
+    stop_recording_after: float
+    entry: Entry | None = None
+    kernels: tuple[KernelTarget, ...] = ()
+    device: str | None = None
+    isolated_cache: bool = False
+    seed: int = 0
+
+
+def write_request(request: Request, path: str) -> None:
+    """Write ``request`` where the bootstrap will read it."""
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(dataclasses.asdict(request), file)
+
+
+def read_request(path: str) -> Request:
+    """Read what the parent asked for."""
+    with open(path, encoding="utf-8") as file:
+        fields: dict[str, Any] = json.load(file)
+    entry = fields.pop("entry")
+    kernels = fields.pop("kernels")
+    fields["purpose"] = Purpose(fields["purpose"])
+    return Request(
+        entry=None if entry is None else Entry(EntryKind(entry["kind"]), entry["target"], tuple(entry["arguments"])),
+        kernels=tuple(KernelTarget(**target) for target in kernels),
+        **fields,
+    )
+
+
+class Channel:
+    """The child's way to answer: appends records to the file, whatever process of the run it is called in."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._owner = os.getpid()
+
+    def send(self, record: Any) -> None:
+        """Append one record as one line, in one write (retried until all of it is out)."""
+        line = (to_json(record) + "\n").encode()
+        while line:
+            line = line[os.write(self._descriptor, line) :]
+
+    def mine(self) -> bool:
+        """Whether this is the process that the parent started, not one that was forked from it."""
+        return os.getpid() == self._owner
