@@ -44,6 +44,10 @@ class Repair(str, enum.Enum):
     """Gradients start from zero: what the program consumed held something of before."""
     ONCE = "O"
     """Recorded operations that repeat an earlier one (re-entered tape, launch doubled) run their adjoint once."""
+    CUT = "Z"
+    """Writes that no tape records (``zero_``, ``fill_``, uploads) consume the destination's adjoint."""
+    TAPED = "T"
+    """Launches and copies that no tape recorded (outside the block, ``record_tape=False``) run their adjoint too."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,10 @@ class Gradient:
     """The smallest set of repairs under which FD agrees; empty when none does."""
     culprits: tuple[Culprit, ...] = ()
     consumed_at: tuple[Place, ...] = ()
+    also_repaired_by: tuple[tuple[Repair, ...], ...] = ()
+    """Other sets of the same size under which FD agrees as well."""
+    method: str = "replay"
+    """``replay`` of the recorded operations, or ``fork``: the user's own Python was run again (host data in the loop)."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +176,266 @@ class Note:
     topic: str
     text: str
     at: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A memory that is updated from a gradient, and that no recorded operation reads afterwards: the update is lost.
+
+    ``writer`` is the update (an optimiser's step, a launch that takes a gradient). An optimiser that was handed a copy
+    of the parameters looks like this: the parameters' gradient is right, and nothing learns.
+    """
+
+    memory: int
+    allocated: tuple[Place, ...]
+    writer: tuple[Place, ...]
+    writer_kernel: str = ""
+    reason: str = ""
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# What happened, in order: the raw material of ``trace/events.py``. Bounded in number (the first two iterations);
+# ``seq`` numbers them in one sequence, ``stack`` holds the user's frames, outermost first.
+
+
+@dataclass(frozen=True)
+class Region:
+    """The bytes ``[start, stop)`` of a memory that a handle covers. ``gradient``: that memory is the gradient of another.
+
+    ``handle`` tells the ``wp.array`` objects of one process apart where one is known (views and aliases share a memory
+    but not a handle). ``grad`` is the memory of the handle's own gradient, None where it has none; ``retain`` its
+    ``retain_grad``.
+    """
+
+    memory: int
+    start: int
+    stop: int
+    gradient: bool = False
+    grad: int | None = None
+    retain: bool = False
+    handle: int | None = None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a launch passed for one parameter, or for one field of a struct parameter (``path`` = ``state.q``)."""
+
+    path: str
+    region: Region | None = None
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    value: Any = None
+    """A scalar's value; a list for vectors and matrices."""
+
+
+@dataclass(frozen=True)
+class KernelSeen:
+    """A kernel of the process; ``number`` is what launches call it by.
+
+    ``defined`` is the ``def`` line, ``decorator`` the first decorator's. ``key`` tells kernels of different content
+    apart (source and captured values). ``captured`` are the free variables and globals that the body uses as
+    constants, by name, where they are plain values. ``declared`` is the stack of the decorator's call.
+    """
+
+    number: int
+    name: str
+    defined: Place
+    decorator: Place
+    module: str
+    key: str
+    unique: bool
+    generic: bool
+    enable_backward: bool | None
+    max_unroll: int
+    options: dict[str, Any] = field(default_factory=dict)
+    captured: dict[str, Any] = field(default_factory=dict)
+    declared: tuple[Place, ...] = ()
+    seq: int = 0
+
+
+@dataclass(frozen=True)
+class MemorySeen:
+    """One allocation (or memory of the host's that a ``wp.array`` wraps: ``foreign``), as it was at the trace's end.
+
+    ``made_by`` is the Warp function that the user's code called (``zeros``, ``array``, ``zeros_like``, ``clone``,
+    ``empty``, ``full`` …). ``gradient_of`` is the memory whose gradient this is. ``dtype``, ``shape`` are those of the
+    first handle. ``copied_from`` is the memory whose contents a constructor copied (``wp.array(other)``, ``clone``).
+    """
+
+    memory: int
+    allocated: tuple[Place, ...]
+    made_by: str
+    size: int
+    requires_grad: bool | None = None
+    retain_grad: bool = False
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    gradient_of: int | None = None
+    foreign: bool = False
+    copied_from: int | None = None
+    seq: int = 0
+
+
+@dataclass(frozen=True)
+class LaunchSeen:
+    """A kernel ran (or its adjoint). ``tape`` is the tape that recorded it; ``active`` the one that was open.
+
+    ``graph`` is the number of the captured graph that it ran in; the stack is then that of the capture.
+    """
+
+    seq: int
+    stack: tuple[Place, ...]
+    kernel: int
+    bindings: tuple[Bound, ...]
+    dim: tuple[int, ...]
+    adjoint: bool = False
+    tape: int | None = None
+    active: int | None = None
+    graph: int | None = None
+
+
+@dataclass(frozen=True)
+class CopySeen:
+    """``wp.copy``, ``assign(warp array)``, ``clone``: memory to memory. ``how`` is the outermost Warp call."""
+
+    seq: int
+    stack: tuple[Place, ...]
+    source: Region
+    dest: Region
+    how: str
+    tape: int | None = None
+    active: int | None = None
+
+
+@dataclass(frozen=True)
+class HostWriteSeen:
+    """A write that no tape records. ``how``: ``zero_``, ``fill_``, ``assign``, ``array`` (constructor), ``numpy`` (a
+    store through a zero-copy view, noticed when the memory was touched next), ``native`` (a utility of Warp's)."""
+
+    seq: int
+    stack: tuple[Place, ...]
+    dest: Region
+    how: str
+    active: int | None = None
+
+
+@dataclass(frozen=True)
+class HostReadSeen:
+    """Contents came to the host: ``numpy``, ``list``, ``array_interface``, ``dlpack`` …; a gradient's when marked so."""
+
+    seq: int
+    stack: tuple[Place, ...]
+    region: Region
+    how: str
+    active: int | None = None
+
+
+@dataclass(frozen=True)
+class TapeSeen:
+    """``what``: ``created``, ``entered``, ``left``, ``zeroed``, ``reset``, ``recorded`` (``record_func`` of the user's).
+
+    ``entries`` is the number of recorded operations on the tape then.
+    """
+
+    seq: int
+    stack: tuple[Place, ...]
+    tape: int
+    what: str
+    entries: int = 0
+
+
+@dataclass(frozen=True)
+class BackwardSeen:
+    """``tape.backward``: its beginning; the adjoint launches follow. ``stop_seq`` is the number of the event after it."""
+
+    seq: int
+    stack: tuple[Place, ...]
+    tape: int
+    loss: Region | None = None
+    seeds: tuple[Region, ...] = ()
+    entries: int = 0
+    stop_seq: int | None = None
+
+
+@dataclass(frozen=True)
+class OptimiserSeen:
+    """``warp.optim`` took a step: the parameters it writes, the gradients it was given, where each is a Warp array."""
+
+    seq: int
+    stack: tuple[Place, ...]
+    params: tuple[Region, ...]
+    gradients: tuple[Region, ...] = ()
+    how: str = ""
+
+
+@dataclass(frozen=True)
+class ConfigSeen:
+    """``wp.config.option = value`` by the user's code; ``value`` as its ``repr`` where it is no plain value."""
+
+    seq: int
+    stack: tuple[Place, ...]
+    option: str
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class ModuleOptionsSeen:
+    """``wp.set_module_options``; ``direct``: a write into a module's ``options`` dictionary, seen at the next load."""
+
+    seq: int
+    stack: tuple[Place, ...]
+    module: str
+    options: dict[str, Any] = field(default_factory=dict)
+    direct: bool = False
+
+
+@dataclass(frozen=True)
+class ModuleCreatedSeen:
+    """A Warp module came into being (its first decorator ran): creation-time options are copied now."""
+
+    seq: int
+    stack: tuple[Place, ...]
+    module: str
+    unique: bool = False
+
+
+@dataclass(frozen=True)
+class ModuleLoadedSeen:
+    """The place in the sequence of a :class:`ModuleLoad` (which has the options); ``compiled``: built, not cached."""
+
+    seq: int
+    stack: tuple[Place, ...]
+    module: str
+    compiled: bool
+    milliseconds: float
+    block_dim: int | None = None
+
+
+@dataclass(frozen=True)
+class CacheClearedSeen:
+    """``wp.clear_kernel_cache()`` was called (and refused, unless the cache is isolated)."""
+
+    seq: int
+    stack: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class OpaqueSeen:
+    """Something that the record does not explain: a graph that could not be mirrored, a foreign call."""
+
+    seq: int
+    stack: tuple[Place, ...]
+    why: str
+    regions: tuple[Region, ...] = ()
+
+
+@dataclass(frozen=True)
+class TraceEnd:
+    """The events end here. ``cut``: more happened than was written (``limit``), so absence proves nothing."""
+
+    seq: int
+    cut: bool
+    reason: str = ""
 
 
 def to_json(record: Any) -> str:
