@@ -23,7 +23,7 @@ class Unknown(enum.Enum):
 
 @dataclass(frozen=True)
 class Constant:
-    """A captured Python value (number, ``wp.constant``, ``wp.static`` result, tuple, enum member): carries no gradient."""
+    """A captured Python value (number, ``wp.constant``, tuple, enum member): carries no gradient."""
 
     value: object = Unknown.VALUE
 
@@ -64,8 +64,10 @@ class Function:
     path: str
     scope: Scope
     adjoint: Adjoint = Adjoint.GENERATED
-    replay: bool = False
-    """Has a ``@wp.func_replay``: runs in the forward half of the backward pass in place of the body."""
+    replay: Function | None = None
+    """Its ``@wp.func_replay``: what the forward half of the backward pass runs in place of the body."""
+    gradient: Function | None = None
+    """Its ``@wp.func_grad``, where ``adjoint`` is CUSTOM and the function is in sight."""
     overloads: tuple[Function, ...] = ()
     lines: Sequence[str] | None = field(default=None, compare=False, repr=False)
     """The file's text by line, to turn ``ast``'s byte offsets into character columns; None: the file is ASCII."""
@@ -99,13 +101,13 @@ class Scope(Protocol):
         """The meaning of ``"wp.sin"``, ``"DT"``, ``"helpers.spring"``, ``"self.rest"``; None where unknown.
 
         A module prefix is resolved by the scope: ``"wp.sin"``, ``"warp.sin"``, ``"w.sin"`` (any alias) and ``"sin"``
-        (from-import) are all ``Builtin("sin")``. Python's own ``float``, ``int``, ``bool``, ``min``, ``max``, ``abs``,
-        ``len``, ``range``, ``round`` … are builtins of Warp inside a kernel: ``Builtin("float")``.
+        (from-import) are all ``Builtin("sin")``; ``"wp.types.vector"`` is ``Builtin("vector")``. The names of
+        :data:`PYTHON_BUILTINS` mean Warp's inside a kernel, unless the file shadows them: ``Builtin("float")``.
         """
 
 
 PYTHON_BUILTINS = frozenset(
-    "abs bool divmod enumerate float int len max min pow print range reversed round slice sum tuple zip".split()
+    ("abs", "bool", "float", "int", "len", "max", "min", "pow", "print", "range", "reversed", "round", "slice", "tuple")
 )
 """Names of Python that mean something of Warp's inside a kernel, unless the file shadows them."""
 
@@ -121,15 +123,15 @@ class MappingScope:
         """See :meth:`Scope.resolve`."""
         if dotted in self.names:
             return self.names[dotted]
-        head, _, rest = dotted.rpartition(".")
-        if head in self.modules:
-            return Builtin(rest)
+        head, _, rest = dotted.partition(".")
+        if rest and head in self.modules:
+            return Builtin(rest.rpartition(".")[2])
         return Builtin(dotted) if dotted in PYTHON_BUILTINS else None
 
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A kernel to analyse: its node, the file it stands in, its names, and the module options that shape its adjoint."""
+    """A kernel to analyse: its node, its file, its names, and the module options that shape its adjoint."""
 
     node: ast.FunctionDef
     path: str

@@ -21,7 +21,7 @@ Paths = frozenset[str]
 
 @dataclass(frozen=True)
 class Read:
-    """The value of ``path[index]`` at statement ``order``; index is the normalised source text (``"i"``, ``"i + 1"``)."""
+    """The value of ``path[index]`` at statement ``order``; index is normalised source text (``"i"``, ``"i + 1"``)."""
 
     path: str
     index: str
@@ -116,7 +116,7 @@ class KernelFault:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A kernel parameter. ``annotation`` is its source text; ``kind`` is ``array``, ``struct``, ``scalar`` or ``unknown``."""
+    """A kernel parameter. ``annotation`` is its source text; ``kind``: ``array``, ``struct``, ``scalar``, ``unknown``."""
 
     name: str
     annotation: str
