@@ -27,7 +27,8 @@ What the child must keep to:
 - processes that the *user's program* forks send nothing (``channel.mine()`` is false there).
 
 The child's standard input is empty; its output is the program's and is kept by the parent only in its tail. ``TMPDIR``
-lies in the private folder, which is removed afterwards.
+lies in the private folder, which is removed afterwards. At a limit the parent first sends ``SIGUSR2``, on which
+``faulthandler`` writes the stack to the crash file, and then ``SIGKILL`` to the group.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ CHILD_MODULES = {
 
 
 class EntryKind(str, enum.Enum):
-    """How a Python program is started: ``python FILE``, ``python -m MODULE``, ``python -c CODE``, an installed script."""
+    """How a program is started: ``python FILE``, ``python -m MODULE``, ``python -c CODE``, an installed script."""
 
     SCRIPT = "script"
     MODULE = "module"

@@ -1,0 +1,204 @@
+"""Children that crash, hang, flood, fork, exit and raise, all in real processes, answered in words."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from warplint.runner import RunOptions, RunResult, run
+from warplint.runner.command import Command, for_script, parse
+from warplint.runner.process import TAIL_BYTES, Limits
+
+FAKE_CHILD = """
+from warplint.runner.entry import start
+from warplint.verify.records import Note, Program
+
+def main(request, channel):
+    channel.send(Note("began", request.purpose.value))
+    ending = start(request.entry)
+    if channel.mine():
+        channel.send(Program("", 0.0, 0, 0, 0, "", ending.stopped, ending.text))
+    return 0
+"""
+
+
+@pytest.fixture
+def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run source text in a child whose inside only starts the program: the real runner, a small engine."""
+    package = tmp_path / "package" / "warplint"
+    source = Path(sys.modules["warplint"].__file__ or "").parent
+    for room in ("runner", "verify"):
+        (package / room).mkdir(parents=True)
+    shutil.copy(source / "__init__.py", package)
+    shutil.copytree(source / "runner", package / "runner", dirs_exist_ok=True)
+    for name in ("__init__.py", "records.py"):
+        shutil.copy(source / "verify" / name, package / "verify")
+    (package / "verify" / "child.py").write_text(FAKE_CHILD)
+    monkeypatch.setattr(sys.modules["warplint.runner.run"], "PACKAGE", package)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+
+    def start(text: str, command: str | None = None, **options: object) -> RunResult:
+        program = tmp_path / "program.py"
+        program.write_text(text)
+        chosen: Command = parse(command) if command else for_script(str(program))
+        defaults = RunOptions(python=sys.executable, limits=Limits(60.0), folder=str(tmp_path))
+        return run(chosen, replace(defaults, **options))  # type: ignore[arg-type]
+
+    return start
+
+
+def test_a_script_runs_as_main_in_the_folder_where_warplint_was_started(observe, tmp_path):
+    result = observe(
+        "import os, sys\n"
+        "assert __name__ == '__main__' and sys.modules['__main__'].__file__ == __file__\n"
+        "assert sys.path[0] == os.path.dirname(os.path.realpath(__file__)), sys.path\n"
+        "print(os.getcwd(), sys.argv, sys.stdin.read() == '')\n"
+    )
+    assert result.problem is None
+    assert result.output_tail.split() == [str(tmp_path), f"['{tmp_path / 'program.py'}']", "True"]
+
+
+def test_the_child_sees_nothing_of_the_linters_environment_but_warplint(observe):
+    result = observe("import sys, warplint\nprint([p for p in sys.path if 'package' in p and 'site' not in p])\n")
+    assert result.output_tail.strip() == "[]"
+
+
+def test_the_private_temporary_folder_is_gone_afterwards(observe):
+    result = observe("import tempfile\nprint(tempfile.mkdtemp())\n")
+    assert "warplint-" in result.output_tail
+    assert not os.path.exists(result.output_tail.strip())
+
+
+def test_a_segmentation_fault_is_told_with_the_last_known_place(observe, tmp_path):
+    result = observe("import ctypes\n\ndef inner():\n    ctypes.string_at(0)\n\ninner()\n")
+    assert result.exit.signal == signal.SIGSEGV
+    assert result.program is None
+    assert result.last_place == (str(tmp_path / "program.py"), 4, "inner")
+    assert result.problem == f"segmentation fault, last seen in inner ({tmp_path / 'program.py'}:4)"
+    assert len(result.records) == 1, "what was sent before the crash is kept"
+
+
+def test_a_hang_ends_at_the_time_limit_with_its_place(observe, tmp_path):
+    result = observe("def wait():\n    while True:\n        pass\nwait()\n", limits=Limits(3.0))
+    assert result.exit.limit == "time limit"
+    assert result.last_place is not None
+    assert result.last_place[2] == "wait"
+    assert "time limit" in (result.problem or "")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="strays outside the group are found through /proc")
+def test_nothing_is_left_running_not_even_what_left_the_group(observe, tmp_path):
+    pids = tmp_path / "pids"
+    result = observe(
+        "import os, time\n"
+        "for escape in (False, True):\n"
+        "    if os.fork() == 0:\n"
+        "        if escape:\n"
+        "            os.setsid()\n"
+        f"        open({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
+        "        time.sleep(600)\n"
+        f"while not os.path.exists({str(pids)!r}) or len(open({str(pids)!r}).read().split()) < 2:\n"
+        "    time.sleep(0.01)\n"
+    )
+    assert result.problem is None
+    assert [pid for pid in pids.read_text().split() if _alive(int(pid))] == []
+
+
+def _alive(pid: int) -> bool:
+    for _ in range(50):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return False
+        if state == "Z":
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_a_forked_process_of_the_program_answers_nothing(observe):
+    result = observe("import os\npid = os.fork()\nif pid:\n    os.waitpid(pid, 0)\n")
+    assert [type(record).__name__ for record in result.records] == ["Note", "Program"]
+
+
+def test_gigabytes_of_output_are_survived_and_the_end_is_kept(observe):
+    flood = "for _ in range(2048):\n    sys.stdout.buffer.write(b'x' * (1 << 20))\n"
+    result = observe(f"import sys\n{flood}print('last words')\n")
+    assert result.problem is None
+    assert len(result.output_tail) <= TAIL_BYTES
+    assert result.output_tail.endswith("last words\n")
+
+
+def test_a_memory_limit_ends_the_child(observe):
+    text = "import time\nhold = bytearray(b'x') * (400 << 20)\ntime.sleep(600)\n"
+    result = observe(text, limits=Limits(60.0, memory=200 << 20))
+    assert result.exit.limit == "memory limit"
+
+
+@pytest.mark.parametrize(
+    ("text", "stopped", "problem"),
+    [
+        ("import sys\nsys.exit(3)\n", "exit 3", "exit 3"),
+        ("import sys\nsys.exit('no data')\n", "exit 1", "exit 1: no data"),
+        ("import sys\nsys.exit(0)\n", "end", None),
+        ("raise ValueError('bad step')\n", "raised", "raised: ValueError: bad step"),
+        ("try:\n    raise KeyError\nexcept BaseException:\n    pass\n", "end", None),
+        ("def (:\n", "raised", None),
+        ("import os\nos._exit(4)\n", None, "ended without an answer (exit 4)"),
+        (
+            "raise RuntimeError('Invalid device identifier: cuda:0')\n",
+            "raised",
+            "needs a device that is not here: RuntimeError: Invalid device identifier: cuda:0 "
+            "(--device cpu redirects it)",
+        ),
+    ],
+)
+def test_every_ending_is_told(observe, text, stopped, problem):
+    result = observe(text)
+    assert (result.program.stopped if result.program else None) == stopped
+    if "def (" in text:
+        assert "SyntaxError" in (result.problem or "")
+    else:
+        assert result.problem == problem
+
+
+def test_an_interpreter_without_warp_is_said(observe, tmp_path):
+    bare = tmp_path / "bare-python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    bare.chmod(0o755)
+    result = observe("print('never')\n", python=str(bare))
+    assert result.problem == f"{bare} cannot verify this program: it has no warp and no numpy"
+    assert "never" not in result.output_tail
+
+
+def test_modules_code_and_console_scripts_start_as_python_starts_them(observe, tmp_path):
+    package = tmp_path / "pkg"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    text = "from . import __name__ as parent\nimport sys\nprint(parent, __name__, sys.argv[1:])\n"
+    (package / "train.py").write_text(text)
+    result = observe("", "python -m pkg.train --steps 3")
+    assert result.output_tail.strip() == "pkg __main__ ['--steps', '3']"
+    assert observe("", "python -c 'import sys; print(sys.argv)' one").output_tail.strip() == "['-c', 'one']"
+    (tmp_path / "test_it.py").write_text("def test_it(): assert 1\n")
+    result = observe("", "pytest -q -p no:cacheprovider test_it.py")
+    assert "1 passed" in result.output_tail
+    assert result.problem is None
+    assert observe("", "no-such-tool").problem.startswith("exit 2: there is no console script no-such-tool")
+    assert observe("", "python -m no_such_module").problem == "exit 2: there is no module no_such_module to run"
+
+
+def test_an_isolated_cache_is_the_only_one_that_the_child_may_clear(observe, tmp_path):
+    seen = observe("import os\nprint(os.environ.get('WARP_CACHE_PATH'))\n", cache=str(tmp_path / "kernels"))
+    assert seen.output_tail.strip() == str(tmp_path / "kernels")
+
+
+def test_assignments_before_the_command_reach_the_program(observe):
+    assert observe("", "STEPS=4 python -c 'import os; print(os.environ[\"STEPS\"])'").output_tail.strip() == "4"

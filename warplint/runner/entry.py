@@ -1,0 +1,162 @@
+"""Start the user's program as ``python`` would: a file, ``-m``, ``-c``, or an installed console script.
+
+Runs inside the child, so it needs the standard library alone. The program gets a ``__main__`` of its own, the
+``sys.argv`` and ``sys.path[0]`` of its command, and cannot see who started it.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib.metadata
+import importlib.util
+import io
+import os
+import sys
+import sysconfig
+import traceback
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import CodeType, ModuleType
+
+from warplint.runner.protocol import Entry, EntryKind
+from warplint.verify.records import Place
+
+
+class EndingKind(str, enum.Enum):
+    """How the program came to its end."""
+
+    RETURNED = "returned"
+    EXITED = "exited"
+    RAISED = "raised"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What became of the program: its exit status, and for an exception its last line and the user's place."""
+
+    kind: EndingKind
+    status: int
+    text: str = ""
+    place: Place | None = None
+
+    @property
+    def stopped(self) -> str:
+        """The word for it in a ``Program`` record."""
+        if self.kind is EndingKind.RAISED:
+            return "raised"
+        return "end" if self.status == 0 else f"exit {self.status}"
+
+
+class NotStartable(Exception):
+    """There is no such program: no file, no module, no console script of that name."""
+
+
+@dataclass(frozen=True)
+class _Main:
+    """What becomes ``__main__``: its code, where it came from, and the arguments it sees."""
+
+    code: CodeType
+    file: str | None
+    spec: ModuleSpec | None
+    package: str | None
+    argv0: str
+
+
+def prepare_path(entry: Entry) -> None:
+    """Put in front of ``sys.path`` what the interpreter would have put there for this command."""
+    if getattr(sys.flags, "safe_path", False):
+        return
+    if entry.kind is EntryKind.SCRIPT:
+        path = os.path.realpath(entry.target)
+        sys.path.insert(0, path if os.path.isdir(path) else os.path.dirname(path))
+    elif entry.kind is EntryKind.MODULE:
+        sys.path.insert(0, os.getcwd())
+    elif entry.kind is EntryKind.CODE:
+        sys.path.insert(0, "")
+
+
+def start(entry: Entry) -> Ending:
+    """Run the program to its end and say how it ended; its exception is printed as Python prints it."""
+    try:
+        main = _resolve(entry)
+    except NotStartable as error:
+        return Ending(EndingKind.EXITED, 2, str(error))
+    except SyntaxError as error:
+        traceback.print_exception(error, limit=0)
+        return Ending(EndingKind.RAISED, 1, f"SyntaxError: {error}", (error.filename or "", error.lineno or 0, ""))
+    sys.argv[:] = [main.argv0, *entry.arguments]
+    module = ModuleType("__main__")
+    module.__dict__.update(__builtins__=__builtins__, __spec__=main.spec, __package__=main.package)
+    if main.file is not None:
+        module.__dict__.update(__file__=main.file, __loader__=SourceFileLoader("__main__", main.file))
+    sys.modules["__main__"] = module
+    try:
+        exec(main.code, module.__dict__)
+    except SystemExit as stop:
+        return _exited(stop)
+    except BaseException as error:
+        return _raised(error)
+    return Ending(EndingKind.RETURNED, 0)
+
+
+def _resolve(entry: Entry) -> _Main:
+    if entry.kind is EntryKind.SCRIPT:
+        return _script(entry.target)
+    if entry.kind is EntryKind.MODULE:
+        return _module(entry.target)
+    if entry.kind is EntryKind.CODE:
+        return _Main(compile(entry.target, "<string>", "exec", dont_inherit=True), None, None, None, "-c")
+    return _console_script(entry.target)
+
+
+def _script(target: str) -> _Main:
+    path = os.path.abspath(target)
+    if os.path.isdir(path):
+        path = os.path.join(path, "__main__.py")
+    try:
+        with io.open_code(path) as file:
+            source = file.read()
+    except OSError as error:
+        raise NotStartable(f"cannot read {target}: {error.strerror}") from error
+    return _Main(compile(source, path, "exec", dont_inherit=True), path, None, None, target)
+
+
+def _module(name: str) -> _Main:
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(name + ".__main__")
+    except (ImportError, ValueError) as error:
+        raise NotStartable(f"cannot import {name}: {error}") from error
+    if spec is None or spec.origin is None or spec.loader is None:
+        raise NotStartable(f"there is no module {name} to run")
+    code = spec.loader.get_code(spec.name)  # type: ignore[attr-defined]
+    if not isinstance(code, CodeType):
+        raise NotStartable(f"the module {name} has no code to run")
+    return _Main(code, spec.origin, spec, spec.parent, spec.origin)
+
+
+def _console_script(name: str) -> _Main:
+    points = [point for point in importlib.metadata.entry_points(group="console_scripts") if point.name == name]
+    if not points:
+        raise NotStartable(f"there is no console script {name} in the environment of {sys.executable}")
+    module, _, attribute = points[0].value.partition(":")
+    source = f"import sys\nfrom {module} import {attribute.split('.')[0]}\nsys.exit({attribute}())\n"
+    path = os.path.join(sysconfig.get_path("scripts"), name)
+    return _Main(compile(source, path, "exec", dont_inherit=True), path, None, None, path)
+
+
+def _exited(stop: SystemExit) -> Ending:
+    if stop.code is None or isinstance(stop.code, int):
+        return Ending(EndingKind.EXITED, (stop.code or 0) & 0xFF)
+    print(stop.code, file=sys.stderr)
+    return Ending(EndingKind.EXITED, 1, str(stop.code))
+
+
+def _raised(error: BaseException) -> Ending:
+    shown = error.__traceback__.tb_next if error.__traceback__ is not None else None  # without the frame of `start`
+    traceback.print_exception(type(error), error, shown)
+    frames = traceback.extract_tb(shown)
+    place = (frames[-1].filename, frames[-1].lineno or 0, frames[-1].name) if frames else None
+    text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
+    return Ending(EndingKind.RAISED, 1, text[-1] if text else type(error).__name__, place)

@@ -1,0 +1,210 @@
+"""One child process with limits: its time, its memory, its output, and everything that it left running.
+
+Nothing here knows of Warp or Python programs; :func:`supervise` runs an argument list and says how it ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from warplint.runner.protocol import RUN_VARIABLE
+
+TAIL_BYTES = 64 * 1024
+"""How much of the output's end is kept."""
+_CHUNK = 1 << 16
+_POLL = 0.05
+_MEMORY_POLL = 0.5
+
+Tick = Callable[[float], None]
+"""Called now and then with the seconds since the start, in the thread that waits."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``seconds`` of wall time for the whole process group; ``memory`` bytes that it may hold resident (None: any)."""
+
+    seconds: float
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a process ended: exit status, or the signal that ended it (``status`` None); ``limit`` is what it ran into."""
+
+    status: int | None
+    signal: int | None = None
+    limit: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """In words: ``exit 3``, ``segmentation fault``, ``time limit`` …"""
+        if self.limit is not None:
+            return self.limit
+        if self.signal is not None:
+            return _SIGNALS.get(self.signal, f"killed by signal {self.signal}")
+        return f"exit {self.status}"
+
+
+_SIGNALS = {
+    int(number): text
+    for name, text in (
+        ("SIGSEGV", "segmentation fault"),
+        ("SIGBUS", "bus error"),
+        ("SIGABRT", "aborted"),
+        ("SIGILL", "illegal instruction"),
+        ("SIGFPE", "arithmetic fault"),
+        ("SIGKILL", "killed"),
+    )
+    if (number := getattr(signal, name, None)) is not None
+}
+
+
+class _Tail:
+    """Reads a stream to its end in a thread of its own and keeps the last bytes of it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._chunks: deque[bytes] = deque()
+        self._kept = 0
+        self._thread = threading.Thread(target=self._read, name="warplint-output", daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := os.read(self._stream.fileno(), _CHUNK):
+                self._chunks.append(chunk)
+                self._kept += len(chunk)
+                while self._kept - len(self._chunks[0]) >= TAIL_BYTES:
+                    self._kept -= len(self._chunks.popleft())
+
+    def finish(self) -> str:
+        """The end of the output. A pipe that somebody still holds open is not waited for."""
+        self._thread.join(timeout=2.0)
+        text = b"".join(tuple(self._chunks))[-TAIL_BYTES:]
+        if not self._thread.is_alive():
+            self._stream.close()
+        return text.decode("utf-8", errors="replace")
+
+
+def supervise(
+    arguments: Sequence[str], environment: Mapping[str, str], folder: str, limits: Limits, tick: Tick
+) -> tuple[Exit, str]:
+    """Run a program in a session of its own until it ends or meets a limit; return how, and the end of its output.
+
+    ``environment`` must hold :data:`RUN_VARIABLE`: processes that left the session are found by it. Whatever the
+    program started is ended with it, also when the wait is interrupted.
+    """
+    started = time.monotonic()
+    process = subprocess.Popen(
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env=dict(environment),
+        start_new_session=True,
+        bufsize=0,
+    )
+    assert process.stdout is not None
+    tail = _Tail(process.stdout)
+    try:
+        limit = _wait(process, limits, started, tick)
+        if limit is not None:
+            _ask_where(process)
+    finally:
+        _end_group(process, environment[RUN_VARIABLE])
+    code = process.returncode
+    seconds = time.monotonic() - started
+    ended = Exit(code if code >= 0 else None, -code if code < 0 else None, limit, seconds)
+    return ended, tail.finish()
+
+
+def _wait(process: subprocess.Popen[bytes], limits: Limits, started: float, tick: Tick) -> str | None:
+    """Wait for the end; the name of the limit that was met, None for an end of its own."""
+    next_look = started
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_POLL)
+            return None
+        now = time.monotonic()
+        tick(now - started)
+        if now - started > limits.seconds:
+            return "time limit"
+        if limits.memory is not None and now >= next_look:
+            next_look = now + _MEMORY_POLL
+            if _resident(process.pid) > limits.memory:
+                return "memory limit"
+
+
+def _ask_where(process: subprocess.Popen[bytes]) -> None:
+    """Have the child leave its stack (``bootstrap.py`` registered that for this signal), and give it time to."""
+    if hasattr(signal, "SIGUSR2"):
+        process.send_signal(signal.SIGUSR2)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.3)
+
+
+def _end_group(process: subprocess.Popen[bytes], token: str) -> None:
+    """End the process, its group, and what escaped from the group but still carries the run's token."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:  # pragma: no cover - Windows has no groups
+            process.kill()
+    process.wait()
+    for _ in range(3):  # a process that is just being forked appears in the next look
+        if not (strays := _carrying(token)):
+            break
+        for pid in strays:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _processes() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:  # no /proc: the group is all that can be reached
+        return []
+
+
+def _carrying(token: str) -> list[int]:
+    """The living processes of this user that inherited the run's token, this one excepted."""
+    wanted = f"{RUN_VARIABLE}={token}".encode()
+    found = []
+    for pid in _processes():
+        if pid == os.getpid():
+            continue
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+            if wanted in file.read().split(b"\0"):
+                found.append(pid)
+    return found
+
+
+def _resident(group: int) -> int:
+    """Bytes that the session ``group`` holds in memory, pages that forks share counted once; 0 if unknown."""
+    members = [pid for pid in _processes() if _session_of(pid) == group]
+    return sum(_proportional(pid) for pid in members)
+
+
+def _session_of(pid: int) -> int | None:
+    with contextlib.suppress(OSError):
+        return os.getsid(pid)
+    return None
+
+
+def _proportional(pid: int) -> int:
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup") as file:
+        for line in file:
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
