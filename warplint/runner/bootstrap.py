@@ -30,7 +30,8 @@ def _import_warplint() -> None:
     spec = importlib.util.spec_from_file_location(
         "warplint", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
     )
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["warplint"] = module
     spec.loader.exec_module(module)

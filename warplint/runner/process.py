@@ -38,7 +38,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Exit:
-    """How a process ended: exit status, or the signal that ended it (``status`` None); ``limit`` is what it ran into."""
+    """How a process ended: exit status, or the signal that ended it; ``limit`` is what it ran into, if anything."""
 
     status: int | None
     signal: int | None = None
