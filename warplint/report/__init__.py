@@ -1,1 +1,1 @@
-"""One list of findings, several renderers."""
+"""One report, several renderers: text and concise for people, json, github, sarif and junit for machines."""

@@ -1,0 +1,63 @@
+"""# unused-suppression (NVW901)
+
+## What it says
+
+A `# noqa: NVW…` or `# warplint: ignore[…]` comment suppresses nothing.
+
+## Why it is a finding
+
+A comment that outlives its fault hides the next one: the next person to overwrite an array on that line gets no
+warning.
+
+## When it is only information
+
+A line in a function that no trace reached (it is called from a file that was not checked, say, or the budget ran out)
+may well be found at fault by another run, so the comment may be needed there: severity `info`, hidden by default.
+
+## Example
+
+```python
+wp.launch(step, dim=n, inputs=[a], outputs=[b])  # noqa: NVW101
+```
+
+where `a` is never written again.
+
+## What to do
+
+Remove the code from the comment. Codes of other linters in the same comment are not looked at, and neither is a bare
+`# noqa`, which may be there for any of them. Rules that are switched off (`ignore`, `per-file-ignores`) are left aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from warplint.finding import Experiment, Finding, Severity, Span
+from warplint.rule import Context, Group, Rule
+from warplint.suppression import Suppression
+
+
+def detect(context: Context) -> Iterable[Finding]:
+    """Nothing: comments leave no trace."""
+    del context
+    return ()
+
+
+UNUSED_SUPPRESSION = Rule(
+    code="NVW901",
+    name="unused-suppression",
+    summary="a suppression that suppresses nothing",
+    group=Group.LINTER,
+    severity=Severity.WARNING,
+    experiment=Experiment.NONE,
+    since="0.1.0",
+    detect=detect,
+)
+
+
+def unused(path: str, comment: Suppression, codes: Iterable[str], severity: Severity) -> Finding:
+    """The finding for those ``codes`` of a comment that silenced nothing."""
+    span = Span(path, comment.line, comment.column, comment.line, comment.end_column)
+    listed = ", ".join(f"`{code}`" for code in codes)
+    message = f"this comment suppresses nothing: no finding of {listed} stands here"
+    return Finding(UNUSED_SUPPRESSION.code, UNUSED_SUPPRESSION.name, severity, span, message)

@@ -1,0 +1,254 @@
+"""Files in, findings out: each file is interpreted, the rules look at its traces, and the results are put together.
+
+Whatever fails on one file is one finding NVW900 at that file; the other files are checked all the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+from warplint.cache import Cache
+from warplint.config import Settings
+from warplint.finding import Finding
+from warplint.hygiene.unreadable import failed, unreadable
+from warplint.imports import ImportClosure
+from warplint.rule import Context, Rule
+from warplint.screen import TOP_LEVEL, Reached, Screen, Spelling, merged
+from warplint.source import SourceFile, Unreadable
+from warplint.trace.dataflow import Dataflow
+from warplint.trace.events import Launch, Trace
+
+if TYPE_CHECKING:
+    from warplint.project import Module, Project
+    from warplint.trace.interpreter import Interpretation
+
+FEWEST_FOR_POOL = 8
+"""Files. Below, starting processes costs more than they save."""
+
+
+class Interpret(Protocol):
+    """What makes the traces of one file (``warplint.trace.interpreter.interpret``)."""
+
+    def __call__(self, path: str, project: Project, settings: Settings) -> tuple[Interpretation, ...]:
+        """The possible runs of the program whose entry is ``path``, and of its roots."""
+        ...
+
+
+ProjectOf = Callable[[tuple[str, ...], tuple[SourceFile, ...]], "Project"]
+"""Makes the project of some folders, with some files (editors' buffers) standing for those on the disk."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What looks at a file: the rules, and how its traces and its project are made."""
+
+    rules: tuple[Rule, ...]
+    interpret: Interpret
+    project_of: ProjectOf
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """All that one entry file told, whatever is selected: this is what the cache keeps.
+
+    ``traces`` and the numbers after it are for ``--statistics``: runs interpreted, those that the budget cut short,
+    their events, and the places that the interpreter gave up.
+    """
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    reached: Reached = frozenset()
+    traces: int = 0
+    cut: int = 0
+    events: int = 0
+    unknowns: int = 0
+
+
+@dataclass(frozen=True)
+class LintResult:
+    """What was found.
+
+    ``selected`` are the findings of rules that are on, comments left aside: what a run is asked about. ``findings``
+    are those that no comment suppresses, the unused comments among them, of every severity.
+    """
+
+    selected: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
+    reports: tuple[FileReport, ...]
+    screen: Screen = field(repr=False)
+
+    @property
+    def reached(self) -> Reached:
+        """The functions through which some trace went."""
+        return frozenset().union(*(report.reached for report in self.reports))
+
+
+def standard_engine() -> Engine:
+    """The rules that are installed, and the interpreter."""
+    from warplint.catalogue import catalogue
+    from warplint.trace.interpreter import interpret
+
+    return Engine(catalogue(), interpret, project_of)
+
+
+def project_of(folders: tuple[str, ...], texts: tuple[SourceFile, ...]) -> Project:
+    """The files below ``folders`` and what they import, ``texts`` in the place of files on the disk."""
+    from warplint.project import Project
+
+    project = Project.for_paths(folders)
+    for text in texts:
+        project.add(text)
+    return project
+
+
+def lint(
+    paths: Sequence[str],
+    settings: Settings,
+    *,
+    engine: Engine | None = None,
+    cache: Cache | None = None,
+    jobs: int = 1,
+    texts: Sequence[SourceFile] = (),
+) -> LintResult:
+    """Check the files ``paths``, as ``discovery`` found them, and ``texts``, which do not come from the disk.
+
+    ``jobs`` > 1 spreads the files over processes.
+    """
+    engine = engine or standard_engine()
+    entries = tuple(dict.fromkeys([*paths, *(text.path for text in texts)]))
+    folders = tuple(dict.fromkeys(os.path.dirname(path) or os.curdir for path in entries))
+    task = _Task(folders, tuple(texts), settings, engine)
+    project = task.project()
+    reports = tuple(_reports(entries, project, task, cache, jobs))
+    spelling = Spelling(entries)
+    screen = Screen(settings, engine.rules, project)
+    found = merged(spelling.finding(finding) for report in reports for finding in report.findings)
+    selected = screen.selected(found)
+    result = LintResult(selected, screen.unsuppressed(selected), reports, screen)
+    unused = screen.unused_comments(entries, result.reached)
+    return LintResult(selected, merged([*result.findings, *unused]), reports, screen)
+
+
+def examine(path: str, project: Project, closure: ImportClosure, settings: Settings, engine: Engine) -> FileReport:
+    """Interpret one file and let every rule look at each of its traces. Never raises."""
+    try:
+        module = project.module(path)
+        _ = module.tree
+        if not concerns_warp(module, closure):
+            return FileReport(path, reached=_top_level(path, project))
+        interpretations = engine.interpret(path, project, settings)
+    except Unreadable as error:
+        return FileReport(path, (unreadable(path, error),))
+    except Exception as error:
+        return FileReport(path, (failed(path, error),))
+    traces = [each.trace for each in interpretations]
+    return FileReport(
+        path,
+        merged(found for each in interpretations for found in judge(each, settings, engine.rules)),
+        _top_level(path, project).union(*(reached(trace, project) for trace in traces)),
+        traces=len(traces),
+        cut=sum(trace.cut for trace in traces),
+        events=sum(len(trace.events) for trace in traces),
+        unknowns=sum(len(trace.unknowns) for trace in traces),
+    )
+
+
+def concerns_warp(module: Module, closure: ImportClosure) -> bool:
+    """Whether the file or anything that it imports in the project can have to do with Warp."""
+    return module.source.mentions_warp or any(each.source.mentions_warp for each in closure.of(module))
+
+
+def judge(interpretation: Interpretation, settings: Settings, rules: Iterable[Rule]) -> Iterator[Finding]:
+    """The findings of all rules on one trace; a rule that fails is one finding NVW900 that names it."""
+    trace = interpretation.trace
+    context = Context(trace, Dataflow(trace, interpretation.summary_of), settings.warp_version)
+    for rule in rules:
+        try:
+            yield from tuple(rule.detect(context))
+        except Exception as error:
+            yield failed(trace.path, RuntimeError(f"{rule.code} {rule.name}: {type(error).__name__}: {error}"))
+
+
+def reached(trace: Trace, project: Project) -> Reached:
+    """The functions that the events of a trace went through, kernels among them, in files that hold comments for us."""
+    frames = {(frame.span.path, frame.function) for event in trace.events for frame in event.stack}
+    kernels = {event.kernel for event in trace.events if isinstance(event, Launch) and event.kernel is not None}
+    frames |= {(kernel.span.path, kernel.name) for kernel in kernels}
+    commented = {path for path in {path for path, _ in frames} if _is_commented(path, project)}
+    return frozenset(frame for frame in frames if frame[0] in commented)
+
+
+def _top_level(path: str, project: Project) -> Reached:
+    return frozenset({(path, TOP_LEVEL)} if _is_commented(path, project) else ())
+
+
+def _is_commented(path: str, project: Project) -> bool:
+    try:
+        return project.module(path).source.has_suppressions
+    except Unreadable:
+        return False
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a process needs to examine files of one run."""
+
+    folders: tuple[str, ...]
+    texts: tuple[SourceFile, ...]
+    settings: Settings
+    engine: Engine
+
+    def project(self) -> Project:
+        return self.engine.project_of(self.folders, self.texts)
+
+
+def _reports(
+    paths: Sequence[str], project: Project, task: _Task, cache: Cache | None, jobs: int
+) -> Iterator[FileReport]:
+    closure = ImportClosure(project)
+    keys = {path: _key(path, project, closure, cache) for path in paths} if cache else {}
+    known = {path: cache.get(key, FileReport) for path, key in keys.items() if key} if cache else {}
+    todo = [path for path in paths if known.get(path) is None]
+    for report in _examined(todo, project, closure, task, jobs):
+        known[report.path] = report
+        if cache and keys[report.path]:
+            cache.put(keys[report.path], report)
+    yield from (report for path in paths if (report := known[path]) is not None)
+
+
+def _key(path: str, project: Project, closure: ImportClosure, cache: Cache) -> str:
+    """The cache's key of a file; ``""`` for one that cannot be read, which is never kept."""
+    try:
+        return cache.key(path, (module.source for module in closure.of(project.module(path))))
+    except Unreadable:
+        return ""
+
+
+def _examined(
+    todo: Sequence[str], project: Project, closure: ImportClosure, task: _Task, jobs: int
+) -> Iterator[FileReport]:
+    if jobs <= 1 or len(todo) < FEWEST_FOR_POOL:
+        yield from (examine(path, project, closure, task.settings, task.engine) for path in todo)
+        return
+    size = max(1, min(16, len(todo) // (4 * jobs)))
+    parts = [tuple(todo[at : at + size]) for at in range(0, len(todo), size)]
+    with ProcessPoolExecutor(min(jobs, len(parts))) as pool:
+        for future in [pool.submit(_examine_part, part, task) for part in parts]:
+            yield from future.result()
+
+
+def _examine_part(part: tuple[str, ...], task: _Task) -> list[FileReport]:
+    project, closure = _project_of_process(task)
+    return [examine(path, project, closure, task.settings, task.engine) for path in part]
+
+
+@lru_cache(maxsize=1)
+def _project_of_process(task: _Task) -> tuple[Project, ImportClosure]:
+    """One project for all the parts that a process gets: parsing the same imports again would cost the most."""
+    project = task.project()
+    return project, ImportClosure(project)

@@ -1,0 +1,92 @@
+"""What the renderers show: findings, and what the programs that were run told. Plain data, as findings are.
+
+``warplint.verify.session`` returns a :class:`Verification`; the command line puts it with the findings into a
+:class:`Report`, which a renderer turns into text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from warplint.finding import Finding, Severity
+from warplint.rule import Rule
+
+
+@dataclass(frozen=True)
+class GradientCheck:
+    """One leaf's gradient against finite differences. ``status``: ``pass``, ``fail``, ``flat`` or ``inconclusive``."""
+
+    leaf: str
+    path: str
+    line: int
+    status: str
+    ad: float | None
+    fd: float | None
+    relative_error: float | None = None
+    reason: str = ""
+    program: str = ""
+
+
+@dataclass(frozen=True)
+class BuildCount:
+    """How often a module was built by a program in a fresh cache, and again by a second run on the same cache."""
+
+    module: str
+    cold: int
+    warm: int
+    program: str = ""
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """One program that was run. ``problem``: why it could not be judged, or not to its end; empty where it was."""
+
+    command: str
+    seconds: float
+    backward_calls: int
+    launches: int
+    warp: str = ""
+    device: str = ""
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What running the programs told. ``findings`` are those asked about, with verdicts, and those only a run showed.
+
+    ``errors`` are problems that belong to no program that was run: a command that cannot be started, no Warp in the
+    interpreter. Where one of them or a program's ``problem`` is not empty, the exit status is not 0.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    gradients: tuple[GradientCheck, ...] = ()
+    builds: tuple[BuildCount, ...] = ()
+    programs: tuple[ProgramRun, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    @property
+    def judged(self) -> bool:
+        """Whether every program could be judged."""
+        return not self.errors and not any(program.problem for program in self.programs)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is shown. ``findings`` are what ``severity`` admits; ``hidden`` counts those it does not.
+
+    ``verification`` is None without ``--verify``. ``statistics`` are the lines of ``--statistics`` by name.
+    """
+
+    findings: tuple[Finding, ...]
+    files: int
+    warp: str
+    severity: Severity = Severity.WARNING
+    hidden: int = 0
+    suppressed: int = 0
+    rules: tuple[Rule, ...] = ()
+    verification: Verification | None = None
+    errors: tuple[str, ...] = ()
+    statistics: Mapping[str, int] | None = None
