@@ -51,6 +51,15 @@ class SourceFile:
     path: str
     data: bytes
 
+    @staticmethod
+    def of_text(path: str, text: str, tree: ast.Module | None = None) -> SourceFile:
+        """A file that somebody else has decoded, and perhaps parsed, already."""
+        source = SourceFile(path, text.encode("utf-8", "surrogateescape"))
+        source.__dict__["text"] = text
+        if tree is not None:
+            source.__dict__["tree"] = tree
+        return source
+
     @cached_property
     def mentions_warp(self) -> bool:
         """Whether the file can have anything to do with Warp at all."""

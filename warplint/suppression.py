@@ -7,6 +7,7 @@ the line where it stands. ``# warplint: ignore`` may also stand alone on the lin
 
 from __future__ import annotations
 
+import enum
 import io
 import re
 import tokenize
@@ -24,10 +25,19 @@ _IGNORE = re.compile(r"#\s*warplint:\s*ignore(?:\[(?P<codes>[^\]]*)\])?", re.IGN
 _COMMENT_LINE = re.compile(r"\s*#")
 
 
+class Form(enum.Enum):
+    """How a comment is written."""
+
+    NOQA = "# noqa"
+    NOQA_FILE = "# flake8: noqa"
+    IGNORE = "# warplint: ignore"
+
+
 @dataclass(frozen=True)
 class Suppression:
     """One comment. ``codes`` empty: every finding. ``line`` is the comment's, ``lines`` are those it counts for.
 
+    ``form`` tells ``# noqa``, which flake8 itself knows, from our own.
     ``quoted``: it stands inside a string. flake8 honours it there all the same; nobody need be told that it is unused.
     """
 
@@ -36,7 +46,7 @@ class Suppression:
     end_column: int
     codes: tuple[str, ...]
     lines: range
-    whole_file: bool = False
+    form: Form
     quoted: bool = False
 
     def covers(self, finding: Finding) -> bool:
@@ -53,7 +63,7 @@ class Suppressions:
     def of(self, finding: Finding) -> tuple[Suppression, ...]:
         """The comments that silence this finding of this file; empty: it is to be reported."""
         line = finding.noqa_line or finding.span.line
-        return tuple(e for e in self.entries if (e.whole_file or line in e.lines) and e.covers(finding))
+        return tuple(e for e in self.entries if (e.form is Form.NOQA_FILE or line in e.lines) and e.covers(finding))
 
 
 NOTHING = Suppressions()
@@ -112,17 +122,18 @@ def _of_line(at: int, lines: tuple[str, ...], layout: _Layout) -> Iterable[Suppr
         return
     whole_file = _NOQA_FILE.match(line)
     if whole_file:
-        yield _entry(at, whole_file, range(0), layout, whole_file=True)
+        yield _entry(at, whole_file, range(0), layout, Form.NOQA_FILE)
         return
     covered = layout.covered(at)
     first = next((n for n in covered if _NOQA.search(lines[n - 1])), 0)
     noqa = _NOQA.search(line) if first == at else None  # of several in one range flake8 sees the first alone
     if noqa:
-        yield _entry(at, noqa, covered, layout)
+        yield _entry(at, noqa, covered, layout, Form.NOQA)
     ignore = _IGNORE.search(line)
     if ignore:
         alone = _COMMENT_LINE.match(line) is not None
-        yield _entry(at, ignore, _next_statement(at, lines, layout) if alone else covered, layout)
+        meant = _next_statement(at, lines, layout) if alone else covered
+        yield _entry(at, ignore, meant, layout, Form.IGNORE)
 
 
 def _next_statement(at: int, lines: tuple[str, ...], layout: _Layout) -> range:
@@ -133,9 +144,9 @@ def _next_statement(at: int, lines: tuple[str, ...], layout: _Layout) -> range:
     return range(0)
 
 
-def _entry(at: int, match: re.Match[str], lines: range, layout: _Layout, *, whole_file: bool = False) -> Suppression:
+def _entry(at: int, match: re.Match[str], lines: range, layout: _Layout, form: Form) -> Suppression:
     text = match[0].rstrip(" ,\t")
     start = match.start() + len(text) - len(text.lstrip())
     codes = tuple(code for code in re.split(r"[,\s]+", match["codes"] or "") if code)
     quoted = layout.comments.get(at, start + 1) > start
-    return Suppression(at, start + 1, match.start() + len(text) + 1, codes, lines, whole_file, quoted)
+    return Suppression(at, start + 1, match.start() + len(text) + 1, codes, lines, form, quoted)

@@ -1,0 +1,288 @@
+"""What the commands do: check, rule, gradcheck. Each returns the exit status."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warplint import catalogue, cli, config
+from warplint.config import Settings
+from warplint.discovery import Discovered, discover, excluded
+from warplint.finding import Experiment, Finding, Source, Status
+from warplint.report.look import Look, wants_colour
+from warplint.report.model import Report, Verification
+from warplint.report.renderers import renderer
+from warplint.rule import Rule
+from warplint.source import SourceFile, Unreadable, read
+
+if TYPE_CHECKING:
+    from warplint.lint import LintResult
+
+STDIN = "-"
+UNNAMED = "<stdin>"
+
+
+def check(options: argparse.Namespace, given: Mapping[str, Any]) -> int:
+    """``warplint [check] PATH…``."""
+    paths = options.paths or ["."]
+    rules = catalogue.catalogue()
+    settings = _settings(paths, options.stdin_filename, given, rules)
+    if options.show_settings:
+        print(json.dumps({"file": str(settings.file or ""), **config.as_table(settings)}, indent=2))
+        return cli.OK
+    texts = _standard_input(paths, options, settings)
+    found = discover([path for path in paths if path != STDIN], settings)
+    _tell_what_is_left_out(found, texts, paths)
+    result = _lint(found, texts, settings, rules, options)
+    verification = _verify(result, found, settings) if options.verify else None
+    report = _report(result, verification, settings, rules, options)
+    _write(report, options, texts)
+    return _status(report, options)
+
+
+def rule(options: argparse.Namespace) -> int:
+    """``warplint rule [CODE… | --all]``."""
+    rules = catalogue.catalogue()
+    asked = [each for word in options.codes for each in _known(word, rules)] if options.codes else list(rules)
+    if options.format == "json":
+        print(json.dumps([rule_json(each) for each in asked], indent=2))
+    elif options.codes or options.all:
+        print("\n\n".join(page(each) for each in asked))
+    else:
+        width = max(len(each.name) for each in asked)
+        for each in asked:
+            print(f"{each.code}  {each.name.ljust(width)}  {each.severity.value:7}  {each.summary}")
+    return cli.OK
+
+
+def gradcheck(options: argparse.Namespace, given: Mapping[str, Any], command: Sequence[str]) -> int:
+    """``warplint gradcheck -- COMMAND``: every gradient that a program computes, whatever the linter says about it."""
+    from warplint.verify import session
+
+    rules = catalogue.catalogue()
+    settings = _settings(["."], None, given, rules)
+    verification = session.gradcheck(command, settings, _progress())
+    findings = tuple(f for f in verification.findings if f.severity.rank >= settings.severity.rank)
+    report = Report(
+        findings, 0, _warp(settings, verification), settings.severity, rules=rules, verification=verification
+    )
+    _write(report, options, ())
+    wrong = any(check.status == "fail" for check in verification.gradients)
+    if wrong or any(_is_confirmed(finding) for finding in findings):
+        return cli.FINDINGS
+    return cli.OK if verification.judged else cli.FAILED
+
+
+def page(rule: Rule) -> str:
+    """A rule's page: its documentation and the line that says what kind of rule it is."""
+    proof = f"proven by {rule.experiment.value}, since {rule.since}"
+    facts = f"group {rule.group.value}, severity {rule.severity.value}, {proof}"
+    text = rule.documentation
+    head, _, rest = text.partition("\n")
+    if not head.startswith("# "):
+        head, rest = f"# {rule.name} ({rule.code})", text
+    return f"{head}\n\n{rule.summary} ({facts})\n\n{rest.strip()}"
+
+
+def rule_json(rule: Rule) -> dict[str, str]:
+    """A rule's declaration as JSON."""
+    return {
+        "code": rule.code,
+        "name": rule.name,
+        "summary": rule.summary,
+        "group": rule.group.value,
+        "severity": rule.severity.value,
+        "experiment": rule.experiment.value,
+        "since": rule.since,
+        "documentation": rule.documentation,
+    }
+
+
+def _known(word: str, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    found = catalogue.find(word, rules)
+    if not found:
+        raise cli.UsageError(f"no rule has the code or name `{word}`; `warplint rule` lists them")
+    return found
+
+
+def _settings(
+    paths: Sequence[str], stdin_filename: str | None, given: Mapping[str, Any], rules: tuple[Rule, ...]
+) -> Settings:
+    """Those of the pyproject.toml nearest to all the paths, with the command line's over them."""
+    places = [os.path.abspath(stdin_filename or ".") if path == STDIN else os.path.abspath(path) for path in paths]
+    folders = [place if os.path.isdir(place) else os.path.dirname(place) for place in places]
+    try:
+        common = Path(os.path.commonpath(folders))
+    except ValueError:  # different drives
+        common = Path(folders[0])
+    settings = config.load(common)
+    config.check_codes(settings, [(rule.code, rule.name) for rule in rules], str(settings.file))
+    settings = config.update(settings, given, "command line")
+    config.check_codes(settings, [(rule.code, rule.name) for rule in rules], "command line")
+    return settings
+
+
+def _standard_input(paths: Sequence[str], options: argparse.Namespace, settings: Settings) -> tuple[SourceFile, ...]:
+    if STDIN not in paths:
+        return ()
+    if len(paths) > 1:
+        raise cli.UsageError("- (standard input) cannot be checked together with other paths")
+    if options.verify:
+        raise cli.UsageError("--verify needs a file to run, not standard input")
+    name = options.stdin_filename or UNNAMED
+    text = SourceFile(name, sys.stdin.buffer.read())
+    return () if settings.force_exclude and excluded(name, settings) else (text,)
+
+
+def _tell_what_is_left_out(found: Discovered, texts: tuple[SourceFile, ...], paths: Sequence[str]) -> None:
+    if found.notebooks:
+        print(f"warplint: {len(found.notebooks)} notebook(s) not checked: not supported", file=sys.stderr)
+    if not found.files and not texts:
+        print(f"warplint: no Python files in {', '.join(paths)}", file=sys.stderr)
+
+
+def _lint(
+    found: Discovered,
+    texts: tuple[SourceFile, ...],
+    settings: Settings,
+    rules: tuple[Rule, ...],
+    options: argparse.Namespace,
+) -> LintResult:
+    from warplint.cache import Cache, default_folder, fingerprint
+    from warplint.lint import Engine, lint, project_of
+    from warplint.trace.interpreter import interpret
+
+    cache = None
+    if not options.no_cache and not texts:
+        cache = Cache(default_folder(settings.root), fingerprint(rules, settings.warp_version))
+        cache.tidy()
+    jobs = options.jobs or os.cpu_count() or 1
+    return lint(found.files, settings, engine=Engine(rules, interpret, project_of), cache=cache, jobs=jobs, texts=texts)
+
+
+def _verify(result: LintResult, found: Discovered, settings: Settings) -> Verification:
+    from warplint.verify import session
+
+    return session.verify(result.selected, found, settings, _progress())
+
+
+def _progress() -> Callable[[str], None]:
+    """Shows one changing line on a terminal, and each program once anywhere else."""
+    from warplint.report.progress import Progress
+
+    return Progress(sys.stderr)
+
+
+def _report(
+    result: LintResult,
+    verification: Verification | None,
+    settings: Settings,
+    rules: tuple[Rule, ...],
+    options: argparse.Namespace,
+) -> Report:
+    findings = result.findings
+    selected = len(result.selected)
+    if verification is not None:
+        judged = result.screen.selected(verification.findings)
+        selected = len(judged)
+        files = [report.path for report in result.reports]
+        kept = result.screen.unsuppressed(judged)
+        unused = result.screen.unused_comments(files, result.reached)
+        findings = tuple(sorted([*kept, *unused], key=lambda finding: finding.sort_key))
+        suppressed = selected - len(kept)
+    else:
+        suppressed = selected - sum(finding in result.findings for finding in result.selected)
+    shown = tuple(f for f in findings if f.severity.rank >= settings.severity.rank)
+    return Report(
+        shown,
+        files=len(result.reports),
+        warp=_warp(settings, verification),
+        severity=settings.severity,
+        hidden=len(findings) - len(shown),
+        suppressed=suppressed,
+        rules=rules,
+        verification=verification,
+        statistics=_statistics(result) if options.statistics else None,
+    )
+
+
+def _warp(settings: Settings, verification: Verification | None) -> str:
+    """The version that ran, else the one that the rules speak of."""
+    ran = [program.warp for program in verification.programs if program.warp] if verification else []
+    return ran[0] if ran else ".".join(map(str, settings.warp_version))
+
+
+def _statistics(result: LintResult) -> Mapping[str, int]:
+    reports = result.reports
+    return {
+        "files": len(reports),
+        "files with traces": sum(report.traces > 0 for report in reports),
+        "traces": sum(report.traces for report in reports),
+        "traces cut by the budget": sum(report.cut for report in reports),
+        "events": sum(report.events for report in reports),
+        "places given up": sum(report.unknowns for report in reports),
+    }
+
+
+def _write(report: Report, options: argparse.Namespace, texts: tuple[SourceFile, ...]) -> None:
+    render = renderer(options.format)
+    to_file = options.output_file is not None
+    look = Look(not to_file and wants_colour(sys.stdout), _lines_of(texts))
+    text = render(report, look)
+    if to_file:
+        try:
+            Path(options.output_file).write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise cli.UsageError(f"{options.output_file}: cannot be written: {error.strerror}") from error
+        return
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _lines_of(texts: tuple[SourceFile, ...]) -> Callable[[str], tuple[str, ...]]:
+    known: dict[str, tuple[str, ...]] = {}
+
+    def lines_of(path: str) -> tuple[str, ...]:
+        if path not in known:
+            try:
+                source = next((text for text in texts if text.path == path), None) or read(path)
+                known[path] = source.lines
+            except Unreadable:
+                known[path] = ()
+        return known[path]
+
+    return lines_of
+
+
+def _status(report: Report, options: argparse.Namespace) -> int:
+    verification = report.verification
+    if verification is None:
+        failing: Sequence[Finding] = report.findings
+    elif options.fail_on == "any":
+        failing = [finding for finding in report.findings if not _is_refuted(finding)]
+    else:
+        failing = [finding for finding in report.findings if _is_confirmed(finding) or _is_unprovable(finding, report)]
+    if failing and not options.exit_zero:
+        return cli.FINDINGS
+    if report.errors or (verification is not None and not verification.judged):
+        return cli.FAILED
+    return cli.OK
+
+
+def _is_confirmed(finding: Finding) -> bool:
+    return finding.verdict is not None and finding.verdict.status is Status.CONFIRMED
+
+
+def _is_refuted(finding: Finding) -> bool:
+    return finding.verdict is not None and finding.verdict.status is Status.REFUTED
+
+
+def _is_unprovable(finding: Finding, report: Report) -> bool:
+    """Whether no run could ever say anything about the finding (a file that cannot be read): it counts as it stands."""
+    rule = next((rule for rule in report.rules if rule.code == finding.code), None)
+    return rule is not None and rule.experiment is Experiment.NONE and finding.source is Source.STATIC

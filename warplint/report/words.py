@@ -1,0 +1,116 @@
+"""What verdicts, gradients, programs and counts are called in the output for people; numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from warplint.finding import Experiment, Severity, Status, Verdict
+from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Report
+
+EXPERIMENTS: Mapping[Experiment, str] = {
+    Experiment.FINITE_DIFFERENCE: "finite differences",
+    Experiment.KERNEL_CHECK: "a check of the kernel alone",
+    Experiment.BUILD_COUNT: "a count of builds",
+    Experiment.OPTION_VALUE: "the value read back",
+    Experiment.NONE: "",
+}
+
+_FIGURES: Mapping[str, str] = {
+    "ad": "AD",
+    "fd": "FD",
+    "relative_error": "off by",
+    "builds_cold": "builds in a fresh cache",
+    "builds_second_run": "in the second run",
+    "fixed_cold": "with the fix",
+    "fixed_second_run": "in its second run",
+}
+_STATUS: Mapping[str, str] = {
+    "pass": "agrees with finite differences",
+    "fail": "is wrong",
+    "flat": "is zero, and zero is right (the loss is flat there)",
+    "inconclusive": "could not be judged",
+}
+
+
+def number(value: object) -> str:
+    """A figure: four digits for a float, yes or no for a truth value, anything else as it is."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(number(item) for item in value)
+    return str(value)
+
+
+def figures(values: Mapping[str, object]) -> str:
+    """``AD 1.13, FD 1.95, off by 42 %``; the known ones first and in order."""
+    order = [*(key for key in _FIGURES if key in values), *(key for key in values if key not in _FIGURES)]
+    return ", ".join(_figure(key, values[key]) for key in order if values[key] is not None)
+
+
+def _figure(key: str, value: object) -> str:
+    if key == "relative_error" and isinstance(value, float) and math.isfinite(value):
+        return f"off by {percent(value)}"
+    return f"{_FIGURES.get(key, key.replace('_', ' '))} {number(value)}"
+
+
+def percent(share: float) -> str:
+    """``42 %``; small shares with the digits that tell them from nothing."""
+    return f"{100 * share:.0f} %" if share >= 0.1 or share == 0 else f"{100 * share:.2g} %"
+
+
+def verdict(value: Verdict) -> str:
+    """One line: the status, by which measurement, its figures, its reason."""
+    measured = EXPERIMENTS[value.experiment] if value.status in (Status.CONFIRMED, Status.REFUTED) else ""
+    head = value.status.value.replace("-", " ") + (f" by {measured}" if measured else "")
+    told = figures(value.figures)
+    return f"{head}: {'; '.join(part for part in (told, value.reason) if part)}".rstrip(": ")
+
+
+def gradient(check: GradientCheck) -> str:
+    """One line for a leaf."""
+    values = figures({"ad": check.ad, "fd": check.fd, "relative_error": check.relative_error})
+    told = "; ".join(part for part in (values, check.reason) if part)
+    line = f"gradient of `{check.leaf}` ({check.path}:{check.line}) {_STATUS.get(check.status, check.status)}"
+    return f"{line}: {told}" if told else line
+
+
+def build(count: BuildCount) -> str:
+    """One line for a module."""
+    return f"module {count.module}: built {times(count.cold)} in a fresh cache, {times(count.warm)} in the second run"
+
+
+def program(run: ProgramRun) -> Iterator[str]:
+    """What was run and what became of it."""
+    where = ", ".join(part for part in (f"Warp {run.warp}" if run.warp else "", run.device) if part)
+    seen = f"{counted(run.launches, 'launch')}, {counted(run.backward_calls, 'backward call')}"
+    yield f"ran `{run.command}` for {run.seconds:.1f} s: {seen}" + (f" ({where})" if where else "")
+    if run.problem:
+        yield f"  not judged to the end: {run.problem}"
+    yield from (f"  {note}" for note in run.notes)
+
+
+def summary(report: Report) -> str:
+    """The last line: how much was found in how much, and what is not shown."""
+    by_severity = Counter(finding.severity for finding in report.findings)
+    kinds = ", ".join(f"{by_severity[s]} {s.value}" for s in reversed(Severity) if by_severity[s])
+    found = counted(len(report.findings), "finding") + (f" ({kinds})" if kinds else "")
+    head = f"Found {found}" if report.findings else "No findings"
+    unseen = [f"{report.hidden} below severity {report.severity.value} not shown"] if report.hidden else []
+    unseen += [f"{report.suppressed} suppressed"] if report.suppressed else []
+    return "; ".join([f"{head} in {counted(report.files, 'file')}", *unseen]) + "."
+
+
+def counted(count: int, thing: str) -> str:
+    """``1 file``, ``2 files``, ``2 launches``."""
+    if count == 1:
+        return f"1 {thing}"
+    return f"{count:,} {thing}{'es' if thing.endswith('ch') else 's'}"
+
+
+def times(count: int) -> str:
+    """``never``, ``once``, ``twice``, ``3 times``."""
+    return ("never", "once", "twice")[count] if count < 3 else f"{count} times"
