@@ -1,15 +1,31 @@
-"""What follows from the order of a trace's events: recordings, reachability, overwritten needs, gradient life."""
+"""What follows from the order of a trace's events: recordings, reachability, overwritten needs, gradient life.
+
+One object per trace, handed to every rule; each derived fact is computed once, when first asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from warplint.kernels.summary import KernelSummary
-from warplint.trace.events import Kernel, Trace
+from warplint.trace.events import GradRead, Opaque, OptimiserStep, Trace
+from warplint.trace.gradients import FlagGap, LaunchedFault, flag_gaps, launched_faults
+from warplint.trace.operations import Operation, SummaryOf, operations_of
+from warplint.trace.overwrites import Overwrite, Writes, overwrites_of, writes_of
+from warplint.trace.reachability import Reach, Regard, Rules, reach
+from warplint.trace.recordings import (
+    GradientLife,
+    Period,
+    Recording,
+    gradient_life,
+    periods_of,
+    recordings_of,
+)
+from warplint.trace.repeats import Reentry, Repeat, left_seeds, reentry_of, repeats_of, same_launches
+from warplint.trace.windows import CarriedState, Tapes, carried_states
 
-SummaryOf = Callable[[Kernel], "KernelSummary | None"]
-"""The adjoint-need summary of a kernel of this trace; None where its source could not be read."""
+__all__ = ["Dataflow", "SummaryOf"]
 
 
 @dataclass(frozen=True)
@@ -18,3 +34,131 @@ class Dataflow:
 
     trace: Trace
     summary_of: SummaryOf
+
+    @cached_property
+    def operations(self) -> tuple[Operation, ...]:
+        """The launches, copies and host writes, in time order, with arrays for access paths."""
+        return operations_of(self.trace, self.summary_of)
+
+    @cached_property
+    def writes(self) -> Writes:
+        """All writes by memory."""
+        return writes_of(self.operations)
+
+    @cached_property
+    def gradient_life(self) -> GradientLife:
+        """When gradients are used, set and cleared."""
+        return gradient_life(self.trace.events, self.operations)
+
+    @cached_property
+    def periods(self) -> tuple[Period, ...]:
+        """Each tape's life, cut at its resets."""
+        return periods_of(self.trace, self.operations)
+
+    @cached_property
+    def recordings(self) -> tuple[Recording, ...]:
+        """What each backward of the trace differentiates."""
+        return recordings_of(self.trace, self.periods, self.operations, self.gradient_life)
+
+    def reach(self, recording: Recording, regard: Regard) -> Reach:
+        """Which steps of a recording carry gradient, and which matter to its seeds."""
+        key = (recording.backward.seq, regard)
+        if key not in self._reached:
+            rules = Rules(regard, recording.window, self.trace.memories, self.trace.warp)
+            self._reached[key] = reach(rules, recording.wanted, recording.seeds)
+        return self._reached[key]
+
+    @cached_property
+    def _reached(self) -> dict[tuple[int, Regard], Reach]:
+        return {}
+
+    @cached_property
+    def same_launches(self) -> Mapping[int, int]:
+        """Launches that only compute again what an earlier one did: event number to event number."""
+        return same_launches(self.operations, self.writes)
+
+    @cached_property
+    def overwrites(self) -> tuple[Overwrite, ...]:
+        """Values that an adjoint needs and that a later write destroyed."""
+        return tuple(
+            overwrite
+            for recording in self.recordings
+            for overwrite in overwrites_of(
+                recording,
+                self.reach(recording, Regard.ESTABLISHED),
+                self.reach(recording, Regard.POSSIBLE),
+                self.writes,
+                frozenset(self.same_launches),
+            )
+        )
+
+    @cached_property
+    def flag_gaps(self) -> tuple[FlagGap, ...]:
+        """Arrays without a gradient between a wanted leaf and the loss."""
+        return tuple(
+            gap
+            for recording in self.recordings
+            for gap in flag_gaps(recording, self.reach(recording, Regard.FLAGS_IGNORED), self.trace.memories)
+        )
+
+    @cached_property
+    def launched_faults(self) -> tuple[LaunchedFault, ...]:
+        """Faults of kernels, met by recorded launches that a backward walks."""
+        operations = self.writes.operations
+        return tuple(
+            fault
+            for recording in self.recordings
+            for fault in launched_faults(recording, self.reach(recording, Regard.ESTABLISHED), operations)
+        )
+
+    @cached_property
+    def repeats(self) -> tuple[Repeat, ...]:
+        """The same launch recorded twice on one tape."""
+        return tuple(
+            repeat
+            for recording in self.recordings
+            for repeat in repeats_of(
+                recording,
+                self.same_launches,
+                self.reach(recording, Regard.ESTABLISHED),
+                self.writes,
+                self.trace.memories,
+                self.trace.warp,
+            )
+        )
+
+    @cached_property
+    def reentries(self) -> tuple[Reentry, ...]:
+        """Tapes that recorded on after a backward without being reset."""
+        found = (self._reentry(recording) for recording in self.recordings if recording.is_reentered)
+        return tuple(reentry for reentry in found if reentry is not None)
+
+    def _reentry(self, recording: Recording) -> Reentry | None:
+        left = left_seeds(recording, self.gradient_life)
+        rules = Rules(Regard.BEYOND_DOUBT, recording.window, self.trace.memories, self.trace.warp)
+        return reentry_of(recording, reach(rules, recording.wanted, recording.seeds | left), self.writes, left)
+
+    @cached_property
+    def carried_states(self) -> tuple[CarriedState, ...]:
+        """State carried from one tape into the next; nothing where the trace was cut, since an absence is at stake."""
+        if self.trace.cut:
+            return ()
+        tapes = Tapes(
+            self.periods,
+            self.writes,
+            self.gradient_life,
+            self.trace.memories,
+            opaque=tuple(event for event in self.trace.events if isinstance(event, Opaque)),
+            updates=tuple(
+                event
+                for event in self.trace.events
+                if isinstance(event, OptimiserStep)
+                or (isinstance(event, GradRead) and event.how in ("optimiser", "escape"))
+            ),
+            warp=self.trace.warp,
+        )
+        return tuple(
+            state
+            for recording in self.recordings
+            for state in carried_states(recording, self.reach(recording, Regard.ESTABLISHED), tapes)
+        )

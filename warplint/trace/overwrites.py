@@ -1,0 +1,193 @@
+"""Values that an adjoint needs and that are gone when the backward pass comes to read them.
+
+For each needed read of a recording: the first later write to the same memory, whoever makes it and wherever it is
+recorded. The first one destroys the value and is the fault; later ones do no further harm. Who writes decides which
+rule speaks.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from warplint.kernels.summary import StoreKind
+from warplint.trace.events import Copy, Event, HostWrite, Launch, Moved
+from warplint.trace.operations import NeededRead, Operation, Step, active_tape, recorded_on
+from warplint.trace.reachability import Reach
+from warplint.trace.recordings import Recording
+
+
+class Writer(enum.Enum):
+    """What kind of write destroyed the value."""
+
+    LAUNCH = "launch"
+    """A later recorded launch that replaces the array's contents and does not read them."""
+    SAME_LAUNCH = "same launch"
+    """The reading launch itself stores to what it read."""
+    INPLACE_LAUNCH = "in-place launch"
+    """A later recorded launch that reads the array too, adds to it or scales it."""
+    COPY = "copy"
+    """A copy, or ``assign`` of a Warp array."""
+    FILL = "fill"
+    """``zero_``, ``fill_``, ``assign`` of host data: recorded on no tape."""
+    NUMPY = "numpy"
+    """A store through a numpy view of the same memory."""
+    UNRECORDED_LAUNCH = "unrecorded launch"
+    """A launch inside the ``with`` block that the tape does not hold (``record_tape=False``)."""
+    AFTER_TAPE = "after the tape"
+    """Any write outside the ``with`` block, before the backward."""
+
+
+@dataclass(frozen=True)
+class Overwrite:
+    """A needed value and the write that destroyed it. ``established``: nothing about it is a guess."""
+
+    recording: Recording
+    reader: Step
+    read: NeededRead
+    write: Step
+    writer: Writer
+    established: bool
+
+    @property
+    def moved(self) -> Moved | None:
+        """The assignment that brought the memory under the name it is written through, if it lies after the read."""
+        moved = self.write.dest.moved
+        return moved if moved is not None and self.reader.seq < moved.seq <= self.write.seq else None
+
+
+@dataclass(frozen=True)
+class Writes:
+    """All writes of a trace by memory, in time order, with their event numbers beside them for bisection."""
+
+    steps: Mapping[int, tuple[Step, ...]]
+    numbers: Mapping[int, tuple[int, ...]]
+    operations: Mapping[int, Operation]
+
+    def between(self, memory: int, start: int, stop: int) -> Iterator[Step]:
+        """The writes to ``memory`` with ``start < seq < stop``."""
+        numbers = self.numbers.get(memory, ())
+        for position in range(bisect_right(numbers, start), len(numbers)):
+            if numbers[position] >= stop:
+                return
+            yield self.steps[memory][position]
+
+    def last_before(self, memory: int, seq: int) -> Iterator[Step]:
+        """The writes to ``memory`` before event ``seq``, the latest first."""
+        numbers = self.numbers.get(memory, ())
+        for position in range(bisect_right(numbers, seq - 1) - 1, -1, -1):
+            yield self.steps[memory][position]
+
+
+def writes_of(operations: Sequence[Operation]) -> Writes:
+    """Sort the steps of all operations by the memory that they write."""
+    steps: dict[int, list[Step]] = {}
+    for operation in operations:
+        for step in operation.steps:
+            steps.setdefault(step.dest.memory, []).append(step)
+    return Writes(
+        {memory: tuple(found) for memory, found in steps.items()},
+        {memory: tuple(step.seq for step in found) for memory, found in steps.items()},
+        {operation.seq: operation for operation in operations},
+    )
+
+
+def overwrites_of(
+    recording: Recording, established: Reach, possible: Reach, writes: Writes, repeats: frozenset[int]
+) -> Iterator[Overwrite]:
+    """The destroyed values of one recording; ``repeats`` are launches that only store again what is there already."""
+    for position, step in recording.window.on_tape():
+        if recording.is_old(step.seq):  # the re-entry of the tape is the fault then
+            continue
+        for read in step.needs:
+            if not is_needed(read, position, possible):
+                continue
+            found = _destroying_write(step, read, recording, writes, repeats)
+            if found is not None:
+                write, hits = found
+                certain = hits and is_needed(read, position, established)
+                yield Overwrite(recording, step, read, write, _writer(step, write, writes), certain)
+
+
+def is_needed(read: NeededRead, position: int, reach: Reach) -> bool:
+    """Whether the adjoint reads the value: the condition of the need, under what is known of the gradient's ways."""
+    if not reach.matters[position]:
+        return False
+    if read.given & reach.carried[position]:
+        return True
+    return (not read.need.given or read.need.given_destination) and reach.is_active(position)
+
+
+def _destroying_write(
+    step: Step, read: NeededRead, recording: Recording, writes: Writes, repeats: frozenset[int]
+) -> tuple[Step, bool] | None:
+    """The first write that is certain to destroy the value, else the first that may; and whether it is certain."""
+    doubtful: Step | None = None
+    for write in _later_writes(step, read, recording, writes, repeats):
+        overlaps = write.dest.extent.overlaps(read.array.extent)
+        if overlaps is True and _hits(write, step, read):
+            return write, True
+        if overlaps is not False and doubtful is None:
+            doubtful = write
+    return (doubtful, False) if doubtful is not None else None
+
+
+def _later_writes(
+    step: Step, read: NeededRead, recording: Recording, writes: Writes, repeats: frozenset[int]
+) -> Iterator[Step]:
+    operation = writes.operations[step.seq]
+    for own in operation.steps:
+        if own.dest.memory == read.array.memory and own.order >= read.need.read.order:
+            yield own
+    for write in writes.between(read.array.memory, step.seq, recording.backward.seq):
+        if write.seq not in repeats:
+            yield write
+
+
+def _hits(write: Step, step: Step, read: NeededRead) -> bool:
+    """Whether a write to overlapping parts is certain to replace the very element that was read.
+
+    It is if the launch rewrites the whole array, or names the element as the reading kernel named it, the launches'
+    scalar arguments put in: ``q[t + 1, i]`` does not replace ``q[t, i]``.
+    """
+    if write.store is None or write.store.covers_array is True:
+        return True
+    return _index(write) == _index_read(step, read)
+
+
+def _index(step: Step) -> str:
+    return _with_arguments(step.store.index, step.event) if step.store is not None else ""
+
+
+def _index_read(step: Step, read: NeededRead) -> str:
+    return _with_arguments(read.need.read.index, step.event)
+
+
+def _with_arguments(index: str, event: Event) -> str:
+    """The index text with the names of scalar parameters replaced by their values, unknown ones by their launch."""
+    if not isinstance(event, Launch):
+        return index
+    for binding in event.bindings:
+        if binding.array is None and re.search(rf"\b{re.escape(binding.path)}\b", index):
+            value = binding.value if binding.value is not None else f"<{event.seq}>"
+            index = re.sub(rf"\b{re.escape(binding.path)}\b", str(value), index)
+    return index
+
+
+def _writer(step: Step, write: Step, writes: Writes) -> Writer:
+    if write.seq == step.seq:
+        return Writer.SAME_LAUNCH
+    if active_tape(write.event) is None:
+        return Writer.AFTER_TAPE
+    if isinstance(write.event, Copy):
+        return Writer.COPY
+    if isinstance(write.event, HostWrite):
+        return Writer.NUMPY if write.event.how.startswith("numpy") else Writer.FILL
+    if recorded_on(write.event) is None:
+        return Writer.UNRECORDED_LAUNCH
+    operation = writes.operations[write.seq]
+    in_place = write.kind is not StoreKind.STORE or operation.accesses(write.dest.memory)
+    return Writer.INPLACE_LAUNCH if in_place else Writer.LAUNCH
