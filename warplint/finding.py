@@ -139,6 +139,8 @@ class Anchor:
     kernel: Span | None = None
     module: str | None = None
     option: str | None = None
+    arguments: tuple[str, ...] = ()
+    """Parameters of the kernel whose adjoint the claim is about; empty: any of them."""
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ class Kernel:
     enable_backward: bool | None = True
     max_unroll: int = 16
     generic: bool = False
-    module_options: Mapping[str, object] | None = None
+    module_options: Mapping[str, object] | None = field(default=None, hash=False)
     captures: bool = False
     """The body uses values of an enclosing function or class: what makes a factory's kernels differ."""
     stable: bool | None = None

@@ -1,0 +1,201 @@
+"""What one run shows about findings: where it came, which gradients it measured, which measurement names a finding.
+
+Places of findings come from source, places of measurements from the call stack; both are compared as (real path, line
+on which the call begins).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from warplint.finding import Finding, Role, Span
+from warplint.runner.result import RunResult
+from warplint.trace import events
+from warplint.verify.places import Places
+from warplint.verify.records import (
+    BackwardSeen,
+    Culprit,
+    Gradient,
+    KernelCheck,
+    Place,
+    Repair,
+)
+from warplint.verify.trace_of import Recorded
+
+Spot = tuple[str, int]
+
+PROVING_REPAIRS = {
+    "NVW101": frozenset({Repair.MEMORY}),
+    "NVW110": frozenset({Repair.GRADIENT}),
+    "NVW120": frozenset({Repair.ONCE, Repair.FRESH, Repair.RETAIN}),
+    "NVW130": frozenset({Repair.CHAIN}),
+}
+"""Which what-if repair makes the gradient right if the rule's claim is true. Rules of other packs: any that fits."""
+
+
+@functools.lru_cache(maxsize=4096)
+def _real(path: str) -> str:
+    return os.path.realpath(path)
+
+
+def spot(span: Span) -> Spot:
+    """Where a span begins, comparable across spellings of a path."""
+    return _real(span.path), span.line
+
+
+def spots(spans: Iterable[Span | None]) -> frozenset[Spot]:
+    """The places of those spans that are there."""
+    return frozenset(spot(span) for span in spans if span is not None)
+
+
+@dataclass(frozen=True)
+class Touch:
+    """An event of the trace in the terms of this room: the places it happened at, the tape, the memories' places."""
+
+    stack: frozenset[Spot]
+    allocations: frozenset[Spot]
+    tape: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """One run: what its child answered, the trace of it, and what the rules say of that trace."""
+
+    result: RunResult
+    recorded: Recorded
+    findings: tuple[Finding, ...]
+    places: Places
+
+    @cached_property
+    def gradients(self) -> tuple[Gradient, ...]:
+        """Every leaf's judgement."""
+        return self.result.of(Gradient)
+
+    @cached_property
+    def kernel_checks(self) -> tuple[KernelCheck, ...]:
+        """The local checks of single launches."""
+        return self.result.of(KernelCheck)
+
+    @cached_property
+    def touches(self) -> tuple[Touch, ...]:
+        """Every event of the trace."""
+        memories = self.recorded.trace.memories
+        return tuple(
+            Touch(
+                spots(frame.span for frame in event.stack),
+                spots(memories[number].span for number in _memories(event) if number in memories),
+                _tape(event),
+            )
+            for event in self.recorded.trace.events
+        )
+
+    @cached_property
+    def lines(self) -> frozenset[Spot]:
+        """Every place that the trace has a frame at, allocations and kernels among them."""
+        found: set[Spot] = set()
+        for touch in self.touches:
+            found |= touch.stack | touch.allocations
+        return frozenset(found | self.kernels)
+
+    @cached_property
+    def kernels(self) -> frozenset[Spot]:
+        """The kernels that were launched, by their ``def`` and by their decorator."""
+        launched = [event.kernel for event in self.recorded.trace.events if isinstance(event, events.Launch)]
+        return spots(span for kernel in launched if kernel is not None for span in (kernel.span, kernel.decorator))
+
+    def counterpart(self, finding: Finding) -> Finding | None:
+        """The finding that the same rule makes of this run's trace at the same fault."""
+        same_rule = [other for other in self.findings if other.code == finding.code]
+        at_line = [other for other in same_rule if spot(other.span) == spot(finding.span)]
+        return next(iter([*at_line, *(other for other in same_rule if same_fault(finding, other))]), None)
+
+    def came_to(self, finding: Finding) -> bool:
+        """Whether the run passed the places that the finding rests on."""
+        anchored = spots((finding.anchor.write, finding.anchor.allocation))
+        if anchored:
+            return anchored <= self.lines
+        kernel = spots((finding.anchor.kernel,))
+        return bool(kernel & self.kernels) if kernel else spot(finding.span) in self.lines
+
+    def gradients_about(self, finding: Finding) -> tuple[Gradient, ...]:
+        """The gradients of the backward calls whose tapes recorded something at the finding's places; else all."""
+        about = spots(
+            (finding.span, finding.anchor.write, finding.anchor.read, finding.anchor.allocation, finding.anchor.kernel)
+        )
+        tapes = {touch.tape for touch in self.touches if about & (touch.stack | touch.allocations)} - {None}
+        stacks = {seen.stack for seen in self.result.of(BackwardSeen) if seen.tape in tapes}
+        chosen = tuple(gradient for gradient in self.gradients if stacks.intersection(gradient.backward))
+        return chosen or self.gradients
+
+    def names(self, culprit: Culprit, finding: Finding) -> bool:
+        """Whether what a successful repair points to is what the finding claims."""
+        if finding.code in PROVING_REPAIRS and culprit.repair not in PROVING_REPAIRS[finding.code]:
+            return False
+        if not (culprit.alone or (culprit.effect or 0.0) > 0.01):
+            return False
+        allocated, writer = self._spots(culprit.allocated), self._spots(culprit.writer)
+        if culprit.repair is Repair.GRADIENT:
+            return bool(allocated & spots((finding.span, finding.anchor.allocation)))
+        if culprit.repair is Repair.CHAIN:
+            tapes = frozenset().union(*(self._spots(stack) for stack in culprit.tapes))
+            return bool(tapes & spots((finding.span, *_labelled(finding, Role.TAPE))))
+        written = spots((finding.span, finding.anchor.write, *_labelled(finding, Role.WRITE, Role.LAUNCH, Role.TAPE)))
+        if culprit.repair is not Repair.MEMORY:
+            tapes = frozenset().union(*(self._spots(stack) for stack in culprit.tapes))
+            return bool((writer | tapes) & written)
+        same_memory = spots((finding.anchor.allocation,)) & allocated
+        return bool(writer & written) and (bool(same_memory) or finding.anchor.allocation is None or not allocated)
+
+    def checks_of(self, finding: Finding) -> tuple[KernelCheck, ...]:
+        """The local checks of the kernel that the finding stands in, at the arguments that it speaks of."""
+        return checks_of(finding, self.kernel_checks)
+
+    def _spots(self, stack: tuple[Place, ...]) -> frozenset[Spot]:
+        return spots(frame.span for frame in self.places.stack(stack))
+
+
+def checks_of(finding: Finding, checks: Iterable[KernelCheck]) -> tuple[KernelCheck, ...]:
+    """Those checks that are about the finding's kernel; a failed one only at an argument that the finding speaks of."""
+    kernel = finding.anchor.kernel
+    if kernel is None:
+        return ()
+    found = [check for check in checks if (_real(check.defined[0]), check.defined[1]) in (spot(kernel),)]
+    arguments = frozenset(finding.anchor.arguments)
+    if not arguments:
+        return tuple(found)
+    return tuple(check for check in found if not check.argument or check.argument in arguments)
+
+
+def same_fault(one: Finding, other: Finding) -> bool:
+    """Whether two findings of a rule agree on where the memory was made and where it was written."""
+    here, there = one.anchor, other.anchor
+    if here.kernel is not None and there.kernel is not None and here.allocation is None:
+        return spot(here.kernel) == spot(there.kernel) and one.span.line == other.span.line
+    if here.allocation is None or there.allocation is None or spot(here.allocation) != spot(there.allocation):
+        return False
+    return spots((here.write,)) == spots((there.write,))
+
+
+def _labelled(finding: Finding, *roles: Role) -> tuple[Span, ...]:
+    return tuple(label.span for label in finding.labels if label.role in roles)
+
+
+def _tape(event: events.Event) -> int | None:
+    tape = getattr(event, "tape", None)
+    return tape if tape is not None else getattr(event, "active_tape", None)
+
+
+def _memories(event: events.Event) -> tuple[int, ...]:
+    if isinstance(event, events.Launch):
+        return tuple(binding.array.memory for binding in event.bindings if binding.array is not None)
+    if isinstance(event, events.Copy):
+        return event.source.memory, event.dest.memory
+    if isinstance(event, (events.HostWrite, events.GradWrite)):
+        return (event.dest.memory,)
+    if isinstance(event, (events.HostRead, events.GradRead)):
+        return (event.array.memory,)
+    return ()

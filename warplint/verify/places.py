@@ -1,0 +1,148 @@
+"""Places that a running program knows (file, line, function) as the spans that the source text has for them.
+
+A frame knows the line of the call in progress, but neither its column nor its end; the syntax tree has both. The same
+call then has the same span whether the interpreter or the recorder saw it.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from warplint.finding import Span
+from warplint.project import Module, Project
+from warplint.source import Unreadable
+from warplint.trace.events import Frame, Stack
+from warplint.verify.records import Place
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """What begins on, or reaches over, each line of a file."""
+
+    calls: dict[int, list[ast.Call]] = field(default_factory=dict)
+    statements: dict[int, ast.stmt] = field(default_factory=dict)
+    functions: dict[tuple[int, str], FunctionNode] = field(default_factory=dict)
+    declared_once: frozenset[int] = frozenset()
+
+
+class Places:
+    """Turns places into spans, one file parsed once. A file that cannot be read gives spans of a whole line."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._lines: dict[str, _Lines] = {}
+        self._shown: dict[str, str] = {}
+
+    def stack(self, places: tuple[Place, ...]) -> Stack:
+        """The frames of a stack, outermost first."""
+        return tuple(Frame(self.span(place), place[2] or "<module>") for place in places)
+
+    def span(self, place: Place) -> Span:
+        """The call on this line (the outermost that begins there, else the innermost around it), else the line."""
+        path, line, _ = place
+        node = self._node(path, line)
+        return Span(self.shown(path), line) if node is None else self._spanned(path, node)
+
+    def statement(self, place: Place) -> Span:
+        """The innermost statement that reaches over this line, else the line."""
+        path, line, _ = place
+        node = self._of(path).statements.get(line)
+        return Span(self.shown(path), line) if node is None else self._spanned(path, node)
+
+    def function(self, place: Place) -> tuple[Module, FunctionNode] | None:
+        """The ``def`` that begins at this place and its file; None where the text has none there."""
+        path, line, name = place
+        module = self.module(path)
+        node = self._of(path).functions.get((line, name))
+        return None if module is None or node is None else (module, node)
+
+    def declared_once(self, place: Place) -> bool | None:
+        """Whether the ``def`` there stands at a file's top level or in a class body; None where it is not found."""
+        found = self.function(place)
+        return None if found is None else found[1].lineno in self._of(place[0]).declared_once
+
+    def assigned_name(self, place: Place) -> str:
+        """The target that the statement at this place assigns to (``self.loss``), ``""`` if it assigns to nothing."""
+        path, line, _ = place
+        statement = self._of(path).statements.get(line)
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            return ast.unparse(statement.targets[0])
+        if isinstance(statement, ast.AnnAssign):
+            return ast.unparse(statement.target)
+        return ""
+
+    def module(self, path: str) -> Module | None:
+        """The file, None where it cannot be read or parsed."""
+        try:
+            module = self._project.module(self.shown(path))
+            _ = module.tree
+        except Unreadable:
+            return None
+        return module
+
+    def shown(self, path: str) -> str:
+        """The file's name as findings show it: relative to the working directory where it lies below, with ``/``."""
+        known = self._shown.get(path)
+        if known is None:
+            try:
+                known = Path(os.path.realpath(path)).relative_to(os.path.realpath(os.curdir)).as_posix()
+            except ValueError:
+                known = path.replace(os.sep, "/")
+            self._shown[path] = known
+        return known
+
+    def _spanned(self, path: str, node: ast.AST) -> Span:
+        module = self.module(path)
+        assert module is not None
+        return module.span(node)
+
+    def _node(self, path: str, line: int) -> ast.AST | None:
+        lines = self._of(path)
+        beginning = [call for call in lines.calls.get(line, ()) if call.lineno == line]
+        if beginning:
+            return max(beginning, key=_extent)
+        around = lines.calls.get(line)
+        return min(around, key=_extent) if around else lines.statements.get(line)
+
+    def _of(self, path: str) -> _Lines:
+        lines = self._lines.get(path)
+        if lines is None:
+            module = self.module(path)
+            lines = self._lines[path] = _Lines() if module is None else _index(module.tree)
+        return lines
+
+
+def _extent(node: ast.AST) -> tuple[int, int]:
+    """The size of a node: larger for what contains another."""
+    last: int = node.end_lineno or 0  # type: ignore[attr-defined]
+    end: int = node.end_col_offset or 0  # type: ignore[attr-defined]
+    return last - node.lineno, end if last > node.lineno else end - node.col_offset  # type: ignore[attr-defined]
+
+
+def _index(tree: ast.Module) -> _Lines:
+    lines = _Lines(declared_once=frozenset(_once(tree)))
+    for node in ast.walk(tree):  # breadth first: an inner statement comes after what contains it
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            lines.functions[node.lineno, node.name] = node
+        if isinstance(node, ast.Call):
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                lines.calls.setdefault(line, []).append(node)
+        elif isinstance(node, ast.stmt):
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                lines.statements[line] = node
+    return lines
+
+
+def _once(node: ast.Module | ast.ClassDef) -> Iterator[int]:
+    """The lines of the functions in a body that runs once, conditions and classes looked into."""
+    for statement in node.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield statement.lineno
+        elif isinstance(statement, ast.ClassDef):
+            yield from _once(statement)

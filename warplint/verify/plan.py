@@ -1,0 +1,174 @@
+"""What ``--verify`` runs: the commands that the user gave, else the programs among the files that are checked."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from warplint.discovery import Discovered
+from warplint.finding import Finding
+from warplint.imports import ImportClosure, imported_names
+from warplint.project import Module, Project
+from warplint.runner.command import Command, CommandError, for_script, parse
+from warplint.runner.protocol import Entry, EntryKind, KernelTarget
+from warplint.source import Unreadable
+
+NEVER_RUN = frozenset({"setup.py", "conftest.py", "noxfile.py", "__init__.py"})
+"""Files that act on an environment or belong to a tool: running them is not what a check of gradients may do."""
+
+_LAUNCHES = frozenset({"launch", "launch_tiled", "capture_launch"})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The programs to run, in order; ``errors`` say which of the user's commands cannot be run, and why."""
+
+    commands: tuple[Command, ...]
+    errors: tuple[str, ...] = ()
+
+
+def plan(found: Discovered, findings: Iterable[Finding], run: Sequence[str], project: Project) -> Plan:
+    """Choose the programs.
+
+    With commands in ``run`` these are all. Otherwise a file that was named itself runs as it stands if it is a program
+    and it, or what it imports in the project, uses Warp; of the files found in a folder those programs run that open a
+    tape or have a finding in themselves or in what they import.
+    """
+    if run:
+        return _commands(run)
+    closure = ImportClosure(project)
+    flagged = frozenset(os.path.realpath(finding.span.path) for finding in findings)
+    chosen = []
+    for path in found.files:
+        module = _parsed(path, project)
+        if module is None or os.path.basename(path) in NEVER_RUN or not is_program(module.tree):
+            continue
+        reach = closure.of(module)
+        if not any("warp" in imported_names(each) for each in reach):
+            continue
+        interesting = _opens_tape(module.tree) or not flagged.isdisjoint(_files(reach))
+        if path in found.named or interesting:
+            chosen.append(_script(path, module))
+    return Plan(tuple(chosen))
+
+
+def _commands(run: Sequence[str]) -> Plan:
+    commands, errors = [], []
+    for text in run:
+        try:
+            commands.append(parse(text))
+        except CommandError as error:
+            errors.append(str(error))
+    return Plan(tuple(commands), tuple(errors))
+
+
+def reaches(command: Command, path: str, project: Project) -> bool:
+    """Whether the program may come to the file: it is the program, or something that it imports in the project.
+
+    True for programs that are not a file of the project (``-m``, ``pytest``): nothing is known of what they import.
+    """
+    if command.entry.kind is not EntryKind.SCRIPT:
+        return True
+    module = _parsed(command.entry.target, project)
+    return module is None or os.path.realpath(path) in _files(ImportClosure(project).of(module))
+
+
+def kernel_targets(findings: Iterable[Finding], project: Project) -> tuple[KernelTarget, ...]:
+    """The kernels that these findings stand in, as a child can import them; each once."""
+    targets = {}
+    for finding in findings:
+        span = finding.anchor.kernel
+        module = _parsed(span.path, project) if span is not None else None
+        if span is None or module is None or module.file is None:
+            continue
+        node = _function_at(module.tree, span.line)
+        if node is not None and _importable(module):
+            root = _import_root(module)
+            targets[span.path, node.lineno] = KernelTarget(
+                str(module.file), node.lineno, node.name, module.name, str(root)
+            )
+    return tuple(targets.values())
+
+
+def is_program(tree: ast.Module) -> bool:
+    """Whether running the file does something: a main guard, or a tape or a launch at its top level."""
+    return any(_is_main_guard(statement) for statement in tree.body) or any(
+        isinstance(node, ast.Call) and _called(node) in {"Tape", *_LAUNCHES} for node in _top_level(tree)
+    )
+
+
+def _opens_tape(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.Call) and _called(node) == "Tape" for node in ast.walk(tree))
+
+
+def _is_main_guard(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.If):
+        return False
+    names = {node.id for node in ast.walk(statement.test) if isinstance(node, ast.Name)}
+    values = {node.value for node in ast.walk(statement.test) if isinstance(node, ast.Constant)}
+    return "__name__" in names and "__main__" in values
+
+
+def _top_level(tree: ast.Module) -> Iterator[ast.AST]:
+    """The nodes that run when the file runs: those outside functions and classes."""
+    todo: list[ast.AST] = list(tree.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        yield node
+        todo.extend(ast.iter_child_nodes(node))
+
+
+def _called(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _function_at(tree: ast.Module, line: int) -> ast.FunctionDef | None:
+    """The function whose ``def`` or decorators stand on the line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            if first <= line <= node.lineno:
+                return node
+    return None
+
+
+def _importable(module: Module) -> bool:
+    """Whether the file can be imported for a kernel of its without running a program."""
+    guarded = any(_is_main_guard(statement) for statement in module.tree.body)
+    return guarded or not is_program(module.tree)
+
+
+def _parsed(path: str, project: Project) -> Module | None:
+    try:
+        module = project.module(path)
+        _ = module.tree
+    except Unreadable:
+        return None
+    return module
+
+
+def _files(modules: Iterable[Module]) -> frozenset[str]:
+    return frozenset(os.path.realpath(module.file) for module in modules if module.file is not None)
+
+
+def _import_root(module: Module) -> Path:
+    """The folder that must be on ``sys.path`` for the module's dotted name to mean the file."""
+    assert module.file is not None
+    depth = len(module.name.split(".")) - (0 if module.is_package else 1)
+    return module.file.parents[depth]
+
+
+def _script(path: str, module: Module) -> Command:
+    """``python FILE``, or ``python -m`` for a file of a package that imports relatively."""
+    relative = any(isinstance(node, ast.ImportFrom) and node.level for node in _top_level(module.tree))
+    if not relative or "." not in module.name:
+        return for_script(path)
+    search = os.pathsep.join(part for part in (str(_import_root(module)), os.environ.get("PYTHONPATH", "")) if part)
+    command = parse(["python", "-m", module.name])
+    return replace(command, entry=Entry(EntryKind.MODULE, module.name), environment={"PYTHONPATH": search})

@@ -1,0 +1,314 @@
+"""The verdicts: each finding against what the runs measured. Nothing here is guessed; what is unknown is said.
+
+A verdict per run comes first, then one over all runs: a single confirmed run confirms (the fault is real somewhere), a
+run that could not tell outweighs one that saw no harm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from warplint.finding import Experiment, Finding, Severity, Source, Status, Verdict
+from warplint.verify.evidence import Evidence, checks_of, spot, spots
+from warplint.verify.records import (
+    ConfigSeen,
+    Culprit,
+    Gradient,
+    GradientStatus,
+    KernelCheck,
+    ModuleCreatedSeen,
+    ModuleLoad,
+)
+
+
+@dataclass(frozen=True)
+class Builds:
+    """Counted builds, per program: the verdict of a build finding needs them (``warplint/builds/count.py``)."""
+
+    verdict_of: Callable[[Finding], Verdict | None]
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """All that was measured: a run each, the kernels that were checked alone, the builds that were counted."""
+
+    runs: tuple[Evidence, ...] = ()
+    alone: tuple[KernelCheck, ...] = ()
+    builds: Builds | None = None
+
+
+def judge(
+    findings: Iterable[Finding], measured: Measurements, experiments: Mapping[str, Experiment]
+) -> tuple[Finding, ...]:
+    """Give every finding its verdict, and add those that only a run showed.
+
+    ``experiments``: the measurement that proves each rule, by code. A finding that only a run showed and that the
+    same run refutes is no news and is left out. A confirmed finding becomes an error, whatever it was.
+    """
+    asked = tuple(findings)
+    judged = [_with_verdict(finding, _verdict(finding, measured, experiments)) for finding in asked]
+    for finding in _only_seen(asked, measured.runs):
+        verdict = _verdict(finding, measured, experiments)
+        if verdict is not None and verdict.status in (Status.CONFIRMED, Status.INCONCLUSIVE):
+            judged.append(_with_verdict(replace(finding, source=Source.RUNTIME), verdict))
+    return tuple(sorted(judged, key=lambda finding: finding.sort_key))
+
+
+def _with_verdict(finding: Finding, verdict: Verdict | None) -> Finding:
+    confirmed = verdict is not None and verdict.status is Status.CONFIRMED
+    return replace(finding, verdict=verdict, severity=Severity.ERROR if confirmed else finding.severity)
+
+
+def _only_seen(asked: Sequence[Finding], runs: Sequence[Evidence]) -> tuple[Finding, ...]:
+    """Findings of recorded traces that no finding from source accounts for; each fault once."""
+    accounted = {id(run.counterpart(finding)) for run in runs for finding in asked}
+    seen: dict[tuple[object, ...], Finding] = {}
+    for run in runs:
+        for finding in run.findings:
+            if id(finding) not in accounted:
+                seen.setdefault((finding.code, *spot(finding.span)), finding)
+    return tuple(seen.values())
+
+
+def _verdict(finding: Finding, measured: Measurements, experiments: Mapping[str, Experiment]) -> Verdict | None:
+    experiment = experiments.get(finding.code, Experiment.NONE)
+    if experiment is Experiment.NONE:
+        return None
+    if experiment is Experiment.BUILD_COUNT:
+        counted = measured.builds.verdict_of(finding) if measured.builds is not None else None
+        return counted or _not_reached(finding, measured.runs, experiment)
+    of_run = _BY_RUN[experiment]
+    verdicts = [verdict for run in measured.runs if (verdict := of_run(finding, run)) is not None]
+    if not verdicts and experiment is Experiment.KERNEL_CHECK:
+        verdicts = [verdict for verdict in (_alone(finding, measured.alone),) if verdict is not None]
+    return _gravest(verdicts) or _not_reached(finding, measured.runs, experiment)
+
+
+_GRAVITY = (Status.CONFIRMED, Status.INCONCLUSIVE, Status.REFUTED, Status.NOT_REACHED)
+
+
+def _gravest(verdicts: Sequence[Verdict]) -> Verdict | None:
+    return min(verdicts, key=lambda verdict: _GRAVITY.index(verdict.status), default=None)
+
+
+def _not_reached(finding: Finding, runs: Sequence[Evidence], experiment: Experiment) -> Verdict:
+    problems = [run.result.problem for run in runs if run.result.problem is not None]
+    if problems:
+        return Verdict(Status.NOT_REACHED, f"the program did not come here: {problems[0]}", experiment)
+    if not runs:
+        return Verdict(Status.NOT_REACHED, "no program that comes here was run", experiment)
+    which = "the program" if len(runs) == 1 else f"none of the {len(runs)} programs"
+    return Verdict(Status.NOT_REACHED, f"{which} {'did not come' if len(runs) == 1 else 'came'} here", experiment)
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# Finite differences
+
+
+def _by_finite_difference(finding: Finding, run: Evidence) -> Verdict | None:
+    """The verdict of one run on a finding about the tape; None: the run did not come to it."""
+    convicted = [
+        (gradient, culprit)
+        for gradient in run.gradients
+        if gradient.status is GradientStatus.FAIL
+        for culprit in gradient.culprits
+        if run.names(culprit, finding)
+    ]
+    if convicted:
+        return _convicted(*max(convicted, key=lambda pair: (pair[1].effect or 0.0, pair[0].relative_error or 0.0)))
+    if run.counterpart(finding) is None and not run.came_to(finding):
+        return None
+    experiment = Experiment.FINITE_DIFFERENCE
+    about = run.gradients_about(finding)
+    if not about:
+        why = run.result.problem or "no gradient was computed from what was recorded here"
+        return Verdict(Status.INCONCLUSIVE, f"reached, but not measured: {why}", experiment)
+    return _acquitted(about, experiment)
+
+
+def _convicted(gradient: Gradient, culprit: Culprit) -> Verdict:
+    repaired = culprit.repair in gradient.repaired_by
+    letters = "+".join(repair.value for repair in gradient.repaired_by)
+    share = f", {culprit.effect:.0%} of the error by itself" if culprit.effect is not None else ""
+    reason = (
+        f"the gradient of {_leaf(gradient)} is {_number(gradient.ad)}, finite differences give {_number(gradient.fd)}; "
+        + (f"with this repaired they agree (experiment {letters}{share})" if repaired else "repairing this changes it")
+    )
+    figures = {**_figures(gradient), "repaired": repaired, "repaired_by": letters}
+    if culprit.effect is not None:
+        figures["effect"] = culprit.effect
+    return Verdict(Status.CONFIRMED, reason, Experiment.FINITE_DIFFERENCE, figures)
+
+
+def _acquitted(about: Sequence[Gradient], experiment: Experiment) -> Verdict:
+    """No measurement names the finding: refuted where every gradient is right or explained by something else."""
+    unexplained = [g for g in about if g.status is GradientStatus.FAIL and not (g.repaired_by and g.culprits)]
+    undecided = [g for g in about if g.status is GradientStatus.INCONCLUSIVE]
+    right = [g for g in about if g.status in (GradientStatus.PASS, GradientStatus.FLAT)]
+    if unexplained:
+        gradient = unexplained[0]
+        reason = (
+            f"the gradient of {_leaf(gradient)} is wrong ({_number(gradient.ad)}, finite differences "
+            f"{_number(gradient.fd)}), but no repair shows by what"
+        )
+        return Verdict(Status.INCONCLUSIVE, reason, experiment, _figures(gradient))
+    if undecided:
+        gradient = undecided[0]
+        reason = f"the gradient of {_leaf(gradient)} cannot be judged: {gradient.reason}"
+        return Verdict(Status.INCONCLUSIVE, reason, experiment, _figures(gradient))
+    if right:
+        gradient = max(right, key=lambda each: each.relative_error or 0.0)
+        reason = (
+            f"the gradient of {_leaf(gradient)} is right: {_number(gradient.ad)}, finite differences "
+            f"{_number(gradient.fd)}" + (f" ({len(right)} leaves)" if len(right) > 1 else "")
+        )
+        return Verdict(Status.REFUTED, reason, experiment, _figures(gradient))
+    gradient = about[0]
+    reason = f"the gradient of {_leaf(gradient)} is wrong, but other faults explain all of it"
+    return Verdict(Status.REFUTED, reason, experiment, _figures(gradient))
+
+
+def _figures(gradient: Gradient) -> dict[str, object]:
+    return {
+        "ad": gradient.ad,
+        "fd": gradient.fd,
+        "relative_error": gradient.relative_error,
+        "leaf": gradient.leaf,
+        "status": gradient.status.value,
+    }
+
+
+def _leaf(gradient: Gradient) -> str:
+    return f"`{gradient.leaf}`" if gradient.leaf else "a leaf"
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else str(value)
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# Kernels
+
+
+def _by_kernel_check(finding: Finding, run: Evidence) -> Verdict | None:
+    """The verdict of one run on a finding about a kernel; None: the run did not launch it on a tape."""
+    checks = run.checks_of(finding)
+    if not checks:
+        if run.counterpart(finding) is None and not run.came_to(finding):
+            return None
+        why = run.result.problem or "no gradient passed through it"
+        return Verdict(Status.INCONCLUSIVE, f"the kernel ran, but was not checked: {why}", Experiment.KERNEL_CHECK)
+    verdict = _checked(checks)
+    about = run.gradients_about(finding)
+    right = bool(about) and all(each.status in (GradientStatus.PASS, GradientStatus.FLAT) for each in about)
+    if verdict.status is Status.CONFIRMED and right:
+        reason = f"{verdict.reason}; yet every gradient that this program computes is right"
+        return replace(verdict, status=Status.INCONCLUSIVE, reason=reason)
+    wrong = next((each for each in about if each.status is GradientStatus.FAIL), None)
+    if verdict.status is Status.CONFIRMED and wrong is not None:
+        figures = {**_figures(wrong), **{f"kernel_{key}": value for key, value in verdict.figures.items()}}
+        reason = (
+            f"the gradient of {_leaf(wrong)} is {_number(wrong.ad)}, finite differences give {_number(wrong.fd)}; "
+            + verdict.reason
+        )
+        return replace(verdict, reason=reason, figures=figures)
+    return verdict
+
+
+def _alone(finding: Finding, checks: Sequence[KernelCheck]) -> Verdict | None:
+    found = checks_of(finding, checks)
+    if not found:
+        return None
+    verdict = _checked(found)
+    return replace(verdict, reason=f"no run reached it; alone, on inputs made for it: {verdict.reason}")
+
+
+def _checked(checks: Sequence[KernelCheck]) -> Verdict:
+    order = (GradientStatus.FAIL, GradientStatus.INCONCLUSIVE, GradientStatus.PASS, GradientStatus.FLAT)
+    check = min(checks, key=lambda each: order.index(each.status))
+    status = {GradientStatus.FAIL: Status.CONFIRMED, GradientStatus.INCONCLUSIVE: Status.INCONCLUSIVE}.get(
+        check.status, Status.REFUTED
+    )
+    at = f" for `{check.argument}`" if check.argument else ""
+    if status is Status.INCONCLUSIVE:
+        reason = f"the adjoint of `{check.kernel}` cannot be judged: {check.reason}"
+    else:
+        word = "wrong" if status is Status.CONFIRMED else "right"
+        reason = (
+            f"the adjoint of `{check.kernel}` alone is {word}{at}: {_number(check.ad)}, "
+            f"finite differences {_number(check.fd)}"
+        )
+    figures = {"ad": check.ad, "fd": check.fd, "relative_error": _relative(check.ad, check.fd), "kernel": check.kernel}
+    if check.argument:
+        figures["argument"] = check.argument
+    return Verdict(status, reason, Experiment.KERNEL_CHECK, figures)
+
+
+def _relative(ad: float, fd: float) -> float | None:
+    scale = max(abs(ad), abs(fd))
+    return abs(ad - fd) / scale if math.isfinite(scale) and scale > 0 else None
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# Options
+
+
+def _by_option_value(finding: Finding, run: Evidence) -> Verdict | None:
+    """Whether the option that was asked for is in effect in the modules that the assignment came too late for."""
+    option = finding.anchor.option
+    asked = _assignment(finding, run)
+    if option is None or asked is None:
+        return None
+    experiment = Experiment.OPTION_VALUE
+    loads = _loads_of(finding, asked, run)
+    if not loads:
+        return Verdict(Status.INCONCLUSIVE, "the option was set, but no module was loaded by then", experiment)
+    differing = {name: load for name, load in loads.items() if load.options.get(option) != asked.value}
+    missing = [name for name, load in loads.items() if option not in load.options]
+    if missing:
+        return Verdict(Status.INCONCLUSIVE, f"the value of `{option}` cannot be read back in this Warp", experiment)
+    name, load = next(iter((differing or loads).items()))
+    figures = {"option": option, "asked": asked.value, "effective": load.options[option], "module": name}
+    if differing:
+        reason = f"`{option}` was set to {asked.value!r}, but module `{name}` was built with {load.options[option]!r}"
+        return Verdict(Status.CONFIRMED, reason, experiment, figures)
+    rebuilt = _rebuilt(name, run)
+    if rebuilt > 1:
+        reason = f"`{option}` took effect by building module `{name}` again ({rebuilt} builds)"
+        return Verdict(Status.CONFIRMED, reason, experiment, {**figures, "builds": rebuilt})
+    reason = f"`{option}` is {asked.value!r} in module `{name}`, as asked"
+    return Verdict(Status.REFUTED, reason, experiment, figures)
+
+
+def _assignment(finding: Finding, run: Evidence) -> ConfigSeen | None:
+    for seen in run.result.of(ConfigSeen):
+        if seen.option == finding.anchor.option and seen.stack:
+            where = spots((run.places.statement(seen.stack[-1]), run.places.span(seen.stack[-1])))
+            if spot(finding.span) in where:
+                return seen
+    return None
+
+
+def _loads_of(finding: Finding, asked: ConfigSeen, run: Evidence) -> dict[str, ModuleLoad]:
+    """The last load of each module of the user's that existed when the option was set; the finding's own if known."""
+    before = {seen.module for seen in run.result.of(ModuleCreatedSeen) if seen.seq < asked.seq}
+    loads = {
+        load.module: load
+        for load in run.result.of(ModuleLoad)
+        if not load.internal and (load.module in before or not before)
+    }
+    own = loads.get(finding.anchor.module or "")
+    return {own.module: own} if own is not None else loads
+
+
+def _rebuilt(module: str, run: Evidence) -> int:
+    return len({load.hash for load in run.result.of(ModuleLoad) if load.module == module})
+
+
+_BY_RUN: Mapping[Experiment, Callable[[Finding, Evidence], Verdict | None]] = {
+    Experiment.FINITE_DIFFERENCE: _by_finite_difference,
+    Experiment.KERNEL_CHECK: _by_kernel_check,
+    Experiment.OPTION_VALUE: _by_option_value,
+}
