@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -72,9 +73,14 @@ class Settings:
     verify: VerifySettings = VerifySettings()
 
     def selected(self, code: str, name: str, path: str) -> bool:
-        """Whether a rule is on for a file. The most specific word wins; among equals ``ignore`` does."""
-        ignored = [*self.ignore, *self.ignored_in(path)]
-        against = _weight(code, name, ignored)
+        """Whether a rule is on for a file.
+
+        Of ``select`` and ``ignore`` the most specific word wins, among equals ``ignore``. What ``per-file-ignores``
+        says of the file holds against both.
+        """
+        if _weight(code, name, self.ignored_in(path)) >= (len(code) if code == UNREADABLE else 0):
+            return False
+        against = _weight(code, name, self.ignore)
         if code == UNREADABLE:
             return against < len(code)
         return _weight(code, name, [*self.select, *self.extend_select]) > against
@@ -117,7 +123,7 @@ def load(start: Path) -> Settings:
         if file.is_file():
             table = _table(file)
             if table is not None:
-                return update(Settings(root=candidate, file=file), table, str(file))
+                return _anchored(update(Settings(root=candidate, file=file), table, str(file)))
     return Settings(root=_project_root(folder))
 
 
@@ -180,6 +186,15 @@ def _table(file: Path) -> Mapping[str, Any] | None:
     if table is not None and not isinstance(table, dict):
         raise ConfigError(f"{file}: `tool.warplint` must be a table")
     return table
+
+
+def _anchored(settings: Settings) -> Settings:
+    """The interpreter's path, where it is one and relative, is meant from the file that names it."""
+    python = settings.verify.python
+    if python is None or not ("/" in python or os.sep in python):
+        return settings
+    place = os.path.join(settings.root, os.path.expanduser(python))
+    return dataclasses.replace(settings, verify=dataclasses.replace(settings.verify, python=place))
 
 
 def _project_root(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The report as JSON: schema 1, described in ``docs/json.md`` and in :data:`SCHEMA` (JSON Schema 2020-12).
+"""The report as JSON: schema 1, described in ``docs/json.md`` and, for programs, by ``docs/json-schema.json``.
 
 Figures that are not finite are the strings ``"nan"``, ``"inf"`` and ``"-inf"``: JSON has no such numbers, and a
 gradient that is not a number is just what a reader wants to see.
@@ -22,7 +22,7 @@ SCHEMA_VERSION = 1
 def render(report: Report, look: Look) -> str:
     """The whole report as one JSON object."""
     del look
-    return json.dumps(document(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(document(report), indent=2, allow_nan=False) + "\n"
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def document(report: Report) -> dict[str, Any]:
     }
     if report.statistics is not None:
         value["statistics"] = dict(report.statistics)
-    return _finite(value)
+    return finite(value)
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
@@ -127,13 +127,14 @@ def _program(program: ProgramRun) -> dict[str, Any]:
     }
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """``value`` as JSON can hold it: figures that are not finite become strings, so does what JSON does not know."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     if value is None or isinstance(value, (bool, int, str)):
         return value
     return str(value)

@@ -1,0 +1,50 @@
+"""JUnit XML, which most CI servers show as tests: a file is a suite, a finding a failed test, an error a broken one."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from xml.etree import ElementTree as xml
+
+from warplint.finding import Finding
+from warplint.report import words
+from warplint.report.github import message
+from warplint.report.look import Look
+from warplint.report.model import Report
+
+_FORBIDDEN = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def render(report: Report, look: Look) -> str:
+    """The report as one ``testsuites`` element; without findings it holds one test that passed."""
+    del look
+    root = xml.Element("testsuites", name="warplint")
+    for path, findings in groupby(report.findings, key=lambda finding: finding.span.path):
+        _suite(root, path, tuple(findings))
+    errors = [*report.errors, *(report.verification.errors if report.verification else ())]
+    if errors:
+        suite = xml.SubElement(root, "testsuite", name="warplint", tests=str(len(errors)), errors=str(len(errors)))
+        for error in errors:
+            case = xml.SubElement(suite, "testcase", name="warplint", classname="warplint")
+            xml.SubElement(case, "error", message=_clean(error))
+    if not len(root):
+        suite = xml.SubElement(root, "testsuite", name="warplint", tests="1", failures="0", errors="0")
+        xml.SubElement(suite, "testcase", name=words.summary(report), classname="warplint")
+    xml.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(root: xml.Element, path: str, findings: tuple[Finding, ...]) -> None:
+    count = str(len(findings))
+    suite = xml.SubElement(root, "testsuite", name=_clean(path), tests=count, failures=count, errors="0")
+    for finding in findings:
+        name = f"{finding.code} {finding.name}"
+        place = {"file": _clean(path), "line": str(finding.span.line)}
+        case = xml.SubElement(suite, "testcase", name=name, classname=_clean(path), **place)
+        failure = xml.SubElement(case, "failure", message=_clean(finding.message), type=finding.severity.value)
+        failure.text = _clean(f"{path}:{finding.span.line}:{finding.span.column}\n{message(finding)}")
+
+
+def _clean(text: str) -> str:
+    """Without the characters that XML does not allow."""
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
