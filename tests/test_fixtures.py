@@ -1,7 +1,7 @@
 """The fixture programs say on their own lines what must be found; the real command line finds that and nothing else.
 
 ``# expect: NVW101 confirmed`` (several separated by ``;``): a finding of that code stands on this line, and
-``--verify`` gives it that verdict. ``# expect-info: NVW120``: the same, hidden unless ``--severity info`` is given, and never
+``--verify`` gives it that verdict. ``# expect-info: NVW120``: the same, hidden without ``--severity info`` and never
 confirmed. Information that no line expects is not asserted; every other unexpected finding is a failure.
 """
 
