@@ -10,7 +10,12 @@ from warplint import config
 from warplint.config import ConfigError, Settings
 from warplint.finding import Severity
 
-RULES = [("NVW101", "ping-pong"), ("NVW110", "missing-requires-grad"), ("NVW201", "inplace-mul"), ("NVW900", "unreadable")]
+RULES = [
+    ("NVW101", "ping-pong"),
+    ("NVW110", "missing-requires-grad"),
+    ("NVW201", "inplace-mul"),
+    ("NVW900", "unreadable"),
+]
 
 
 def project(folder: Path, table: str) -> Settings:
@@ -148,7 +153,9 @@ def test_a_negated_pattern_ignores_everywhere_else(tmp_path) -> None:
 
 
 def test_shown_settings_are_read_back_as_they_are(tmp_path) -> None:
-    settings = config.update(Settings(tmp_path), {"select": ["NVW2"], "verify": {"run": ["pytest"], "python": "py"}}, "test")
+    settings = config.update(
+        Settings(tmp_path), {"select": ["NVW2"], "verify": {"run": ["pytest"], "python": "py"}}, "test"
+    )
     shown = config.as_table(settings)
     shown["verify"] = {key: value for key, value in shown["verify"].items() if value is not None}
     assert config.update(Settings(tmp_path), shown, "test") == settings

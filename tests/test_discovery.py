@@ -10,7 +10,7 @@ from warplint.config import Settings
 from warplint.discovery import DiscoveryError, discover
 
 
-@pytest.fixture()
+@pytest.fixture
 def tree(tmp_path, monkeypatch) -> Path:
     for name in ("a.py", "b.txt", "pkg/c.py", "pkg/gen/d.py", "build/e.py", ".venv/f.py", "out/g.py", "keep/h.py"):
         path = tmp_path / name

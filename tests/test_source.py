@@ -19,7 +19,10 @@ def unreadable(data: bytes) -> Unreadable:
 def test_byte_order_mark_and_cookies() -> None:
     assert SourceFile("f.py", codecs.BOM_UTF8 + b"x = 1\n").text == "x = 1\n"
     assert SourceFile("f.py", "# coding: latin-1\nx = 'é'\n".encode("latin-1")).lines[1] == "x = 'é'"
-    assert SourceFile("f.py", "#!/bin/sh\n# -*- coding: shift_jis -*-\nx = '猫'\n".encode("shift_jis")).lines[2] == "x = '猫'"
+    assert (
+        SourceFile("f.py", "#!/bin/sh\n# -*- coding: shift_jis -*-\nx = '猫'\n".encode("shift_jis")).lines[2]
+        == "x = '猫'"
+    )
 
 
 def test_empty_file_has_a_tree_and_no_lines() -> None:

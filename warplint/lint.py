@@ -22,6 +22,7 @@ from warplint.screen import TOP_LEVEL, Reached, Screen, Spelling, merged
 from warplint.source import SourceFile, Unreadable
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Launch, Trace
+from warplint.trace.settings import TraceSettings
 
 if TYPE_CHECKING:
     from warplint.project import Module, Project
@@ -34,7 +35,7 @@ FEWEST_FOR_POOL = 8
 class Interpret(Protocol):
     """What makes the traces of one file (``warplint.trace.interpreter.interpret``)."""
 
-    def __call__(self, path: str, project: Project, settings: Settings) -> tuple[Interpretation, ...]:
+    def __call__(self, path: str, project: Project, settings: TraceSettings) -> tuple[Interpretation, ...]:
         """The possible runs of the program whose entry is ``path``, and of its roots."""
         ...
 
@@ -141,7 +142,7 @@ def examine(path: str, project: Project, closure: ImportClosure, settings: Setti
         _ = module.tree
         if not concerns_warp(module, closure):
             return FileReport(path, reached=_top_level(path, project))
-        interpretations = engine.interpret(path, project, settings)
+        interpretations = engine.interpret(path, project, TraceSettings(warp=settings.warp_version))
     except Unreadable as error:
         return FileReport(path, (unreadable(path, error),))
     except Exception as error:
