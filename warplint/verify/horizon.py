@@ -1,0 +1,99 @@
+"""When enough was seen: after two complete groups, at the limit of time or memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warplint.verify.log import Log
+
+GROUPS = 2
+"""Stale accumulation and carried state show in the second iteration only."""
+
+UNFINISHED = 8
+"""Backward calls whose gradients nobody ever uses or clears: stop after so many."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bounds of one recording: bytes kept, operations kept, and the clock time to stop at (``time.monotonic``)."""
+
+    memory: int = 1 << 31
+    operations: int = 400_000
+    deadline: float = float("inf")
+
+
+class Horizon:
+    """Counts complete groups: a backward call whose gradient was used or cleared, or whose leaf was written.
+
+    ``stop(reason)`` is called where the program is about to begin something new; it need not return. ``entering`` hooks
+    in front of every ``with tape`` are called before that is decided against.
+    """
+
+    def __init__(self, budget: Budget, stop: Callable[[str], None]) -> None:
+        self.budget = budget
+        self.stop = stop
+        self.before_taping: Callable[[], None] = lambda: None
+        self._complete = 0
+        self._pending = 0
+        self._finished = False
+        self._allocated = 0
+        self._ticks = 0
+
+    def backward_done(self) -> None:
+        """A backward call has ended."""
+        self._pending += 1
+        self._finished = False
+
+    def gradient_used(self) -> None:
+        """A gradient was read, handed on, or cleared."""
+        self._finished = self._pending > 0
+
+    def leaf_written(self) -> None:
+        """Memory with a gradient was written outside every tape."""
+        self._finished = self._pending > 0
+
+    def entering(self, log: Log) -> None:
+        """A tape is about to record."""
+        if self._pending and self._finished:
+            self._complete += 1
+            self._pending = 0
+            self._finished = False
+            if self._complete < GROUPS:
+                log.checkpoints.begin(log.next_index)
+        if self._complete >= GROUPS or self._pending >= UNFINISHED:
+            self.begin_anew()
+            self.stop("horizon")
+        elif not log.backwards and self.over_budget(log) and not any(record.entries for record in log.tapes):
+            self.forget(log)
+        self.before_taping()
+
+    def begin_anew(self) -> None:
+        """Count from zero again."""
+        self._complete = self._pending = 0
+        self._finished = False
+
+    def tick(self, log: Log) -> None:
+        """Look at the clock and the memory now and then."""
+        self._ticks += 1
+        if self._ticks % 64 == 0 and time.monotonic() > self.budget.deadline:
+            self.stop("time limit")
+        if self._ticks % 1024 == 0 and self.over_budget(log):
+            if not any(record.entries for record in log.tapes):
+                self.forget(log)
+            else:
+                self.stop("memory limit")
+
+    def allocated(self, size: int) -> None:
+        """Bytes were allocated."""
+        self._allocated += size
+
+    def over_budget(self, log: Log) -> bool:
+        """Whether the log keeps more than it may."""
+        kept = log.deferred_bytes + log.checkpoints.size
+        return kept > self.budget.memory or len(log.operations) > self.budget.operations
+
+    def forget(self, log: Log) -> None:
+        """Let go of a past that no tape holds."""
+        log.forget()

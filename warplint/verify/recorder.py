@@ -1,0 +1,617 @@
+"""The recorder: turns what the hooks see into a log, while the user's program runs as it always does."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from warplint.verify import native_ranges
+from warplint.verify.horizon import Horizon
+from warplint.verify.log import Handle, Log
+from warplint.verify.memory import CANARY, PADDING, Bytes, CodeStack, Memory, Range, read_bytes
+from warplint.verify.operations import (
+    BackwardBegin,
+    BackwardEnd,
+    Entry,
+    Happening,
+    HostRead,
+    HostWrite,
+    KernelCall,
+    NativeCall,
+    TapeMark,
+    TapeRecord,
+)
+from warplint.verify.warp_hooks import (
+    EXACT_WRITERS,
+    RETAIN_FLAG,
+    Layout,
+    adjoint_enabled,
+    array_type,
+    copied,
+    copy_entry,
+    layout_of,
+    library_call,
+    scalars_of,
+    user_stack,
+)
+
+SHADOW_LIMIT = 1 << 28
+"""Bytes of memory that are compared for silent host writes; views of larger memory are noted, not compared."""
+
+
+class Recorder:
+    """Observes one process. ``horizon`` decides when enough was seen; ``told`` takes what is no native operation.
+
+    Every method runs the user's operation exactly once, with the user's own arguments.
+    """
+
+    def __init__(self, log: Log, horizon: Horizon) -> None:
+        self.log = log
+        self.horizon = horizon
+        self.error: BaseException | None = None
+        self._active: TapeRecord | None = None
+        self._inside: BackwardBegin | None = None
+        self._step: Entry | None = None
+        self._awaited: list[Entry] = []
+        self._mismatch = False
+        self._capturing = False
+        self._layouts: dict[int, Layout] = {}
+        self._foreign: dict[int, Any] = {}
+        self._tapes: dict[int, TapeRecord] = {}
+        self._last_kernel: KernelCall | None = None
+        self._descriptor = struct.Struct("<QQ")
+
+    # operations ---------------------------------------------------------------------------------------------------
+
+    def kernel(
+        self, run: Callable[..., None], kernel: Any, hooks: Any, params: Sequence[Any], adjoint: bool, blocks: bool
+    ) -> None:
+        """A launch, or the adjoint of one."""
+        if self._capturing:
+            run(kernel, hooks, params, adjoint)
+            return
+        call = self._kernel_call(kernel, hooks, params, adjoint, blocks)
+        self.log.add(call)
+        self.log.launches += not adjoint
+        run(kernel, hooks, params, adjoint)
+        self._refresh(call.memories)
+        self._last_kernel = call
+
+    def _kernel_call(self, kernel: Any, hooks: Any, params: Sequence[Any], adjoint: bool, blocks: bool) -> KernelCall:
+        layout = self._layouts.get(id(kernel))
+        if layout is None:
+            layout = self._layouts[id(kernel)] = layout_of(kernel)
+            self.log.kernels[id(kernel)] = kernel
+        copies = copied(params)
+        memories, unknown = self._memories_of(layout, copies, adjoint)
+        step = self._step
+        if adjoint and self._inside is not None and step is None:
+            step = self._awaited_entry(kernel)
+        return KernelCall(
+            self.log.next_index,
+            user_stack(sys._getframe(3)),
+            self._active.number if self._active else None,
+            self._inside.number if self._inside else None,
+            step,
+            kernel=kernel,
+            hooks=hooks,
+            params=copies,
+            adjoint=adjoint,
+            blocks=blocks,
+            layout=layout,
+            memories=memories,
+            unknown=unknown,
+        )
+
+    def _memories_of(self, layout: Layout, params: list[Any], adjoint: bool) -> tuple[tuple[Memory, ...], bool]:
+        found: dict[Memory, None] = {}
+        unknown = False
+        shift = len(layout.names)
+        for slot in layout.slots:
+            parameter = params[slot.parameter]
+            data, grad = self._descriptor.unpack_from(parameter, slot.offset)
+            memory = self._touch(data) if data else None
+            unknown |= bool(data) and memory is None
+            if memory is not None:
+                found[memory] = None
+                if grad:
+                    self._pair(memory, grad, parameter, slot.offset)
+            if adjoint:
+                for address in (grad, self._descriptor.unpack_from(params[slot.parameter + shift], slot.offset)[0]):
+                    gradient = self._touch(address) if address else None
+                    if gradient is not None:
+                        found[gradient] = None
+        if not adjoint:
+            self._note_use(found)
+        return tuple(found), unknown
+
+    def _pair(self, memory: Memory, grad: int, parameter: Any, offset: int) -> None:
+        """Learn from a descriptor which memory holds the gradient of which."""
+        gradient = self.log.memories.find(grad) or self._register_foreign(grad)
+        if gradient is not None and gradient is not memory:
+            memory.grad = gradient
+            if gradient.gradient_of is None:
+                gradient.gradient_of = memory
+            self.log.gradients.add(gradient)
+        (flags,) = struct.unpack_from("<H", parameter, offset + array_type().flags.offset)
+        memory.retain = bool(flags & RETAIN_FLAG)
+
+    def _awaited_entry(self, kernel: Any) -> Entry | None:
+        """Inside backward, adjoint launches come in the reverse order of the tape's entries."""
+        while self._awaited:
+            entry = self._awaited.pop()
+            if entry.what == "launch" and entry.enabled and entry.forward is not None:
+                if isinstance(entry.forward, KernelCall) and entry.forward.kernel is kernel:
+                    return entry
+                self._mismatch = True
+                return None
+        self._mismatch = True
+        return None
+
+    def native(self, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """A memory operation or native utility."""
+        if self._capturing:
+            return run(*args)
+        call = self._native_call(name, run, args)
+        result = run(*args)
+        if call is not None:
+            self._refresh(call.touched)
+        return result
+
+    def _native_call(self, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> NativeCall | HostWrite | None:
+        if name not in EXACT_WRITERS:
+            touched = native_ranges.reachable(args, self.log)
+            reads = writes = tuple(self._range_of(memory) for memory in touched)
+            for memory in touched:
+                self._touch_memory(memory)
+            return self._add_native(name, run, args, reads, writes, exact=False)
+        extents = native_ranges.exact(name, args)
+        if extents is None or extents.size == 0:
+            return None
+        dest = self._locate(extents.dest, extents.size)
+        source = self._locate(extents.source, extents.source_size) if extents.source else None
+        if dest is None:
+            if source is not None:
+                self.log.add(HostRead(*self._here(), source=source, how="copy"))
+            return None
+        if source is not None:
+            self._touch_memory(source.memory)
+        self._touch_memory(dest.memory, overwritten=dest.size == dest.memory.size)
+        if extents.source and source is None and name != "wp_memtile_host":
+            return self._upload(extents, dest)
+        args = native_ranges.frozen(name, args)
+        reads = (source,) if source is not None else ()
+        return self._add_native(name, run, args, reads, (dest,), exact=True)
+
+    def _upload(self, extents: native_ranges.Extents, dest: Range) -> HostWrite | None:
+        """Host memory that nobody knows is copied in: its bytes are kept, since the host memory may be gone."""
+        if extents.contents is None:
+            return None
+        call = library_call(sys._getframe(4))
+        operation = HostWrite(*self._here(4), dest=dest, contents=extents.contents(), how=call or "copy")
+        self._note_use(operation.touched)
+        self.log.add(operation)
+        return operation
+
+    def _add_native(
+        self,
+        name: str,
+        run: Callable[..., Any],
+        args: tuple[Any, ...],
+        reads: tuple[Range, ...],
+        writes: tuple[Range, ...],
+        exact: bool,
+    ) -> NativeCall:
+        how = library_call(sys._getframe(4))
+        call = NativeCall(*self._here(4), name, run, args, reads, writes, exact, how)
+        self._note_use(call.touched)
+        self.log.add(call)
+        return call
+
+    def _here(self, depth: int = 3) -> tuple[int, CodeStack, int | None, int | None, Entry | None]:
+        """The first fields of an operation."""
+        return (
+            self.log.next_index,
+            user_stack(sys._getframe(depth)),
+            self._active.number if self._active else None,
+            self._inside.number if self._inside else None,
+            self._step,
+        )
+
+    # memory -------------------------------------------------------------------------------------------------------
+
+    def allocate(self, run: Callable[..., int], args: tuple[Any, ...]) -> int:
+        """Allocate a little more, with a canary behind the end."""
+        size = int(args[0])
+        address = int(run(size + PADDING, *args[1:]) or 0)
+        if address:
+            ctypes.memset(address + size, CANARY, PADDING)
+            frame = sys._getframe(2)
+            self.log.memories.add(
+                address,
+                size,
+                stack=user_stack(frame),
+                made_by=library_call(frame),
+                born=self.log.next_index,
+                padded=True,
+            )
+            self.horizon.allocated(size)
+        return address
+
+    def free(self, run: Callable[..., None], address: int) -> None:
+        """Nothing is handed back while a log lives."""
+        memory = self.log.memories.find(int(address or 0))
+        if memory is None or memory.address != address:
+            run(address)
+            return
+        memory.released = True
+        self.log.deferred.append((run, int(address), memory))
+        self.log.deferred_bytes += memory.size
+        if self.horizon.over_budget(self.log) and self._active is None and self._inside is None:
+            self.horizon.forget(self.log)
+
+    def destroy(self, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """Meshes, grids and trees outlive the last replay: they are never destroyed."""
+
+    def created(self, name: str, handle: int, args: tuple[Any, ...]) -> None:
+        """Remember what a handle was made from."""
+        if handle:
+            self.log.handles[int(handle)] = Handle(int(handle), name, tuple(native_ranges.reachable(args, self.log)))
+
+    def array(self, array: Any) -> None:
+        """A handle on memory: known memory gets its dtype and shape, unknown host memory is remembered in case."""
+        address = array.ptr
+        if not address or not array.device.is_cpu:
+            return
+        memory = self.log.memories.find(address)
+        if memory is None:
+            if len(self._foreign) > 20000:
+                self._foreign.clear()
+            self._foreign[address] = weakref.ref(array)
+            return
+        if memory.handle is None:
+            memory.handle = weakref.ref(array)
+            memory.dtype, memory.shape = _type_of(array), tuple(array.shape)
+        grad = array.grad
+        if grad is not None and grad.ptr:
+            gradient = self.log.memories.find(grad.ptr)
+            if gradient is not None and gradient is not memory:
+                memory.grad, gradient.gradient_of = gradient, gradient.gradient_of or memory
+                self.log.gradients.add(gradient)
+            memory.retain = bool(getattr(array, "retain_grad", False))
+
+    def _register_foreign(self, address: int) -> Memory | None:
+        """Host memory that an operation reaches: numpy memory behind a ``wp.array``, or a raw pointer."""
+        reference = self._foreign.get(address)
+        array = reference() if reference is not None else None
+        if array is None:
+            array = self._foreign_around(address)
+        if array is None or array.ptr is None:
+            return None
+        owner = getattr(array, "_ref", None)
+        start, stop = array.ptr, array.ptr + array.capacity
+        base = owner
+        while isinstance(base, np.ndarray):
+            low = base.__array_interface__["data"][0]
+            span = sum((n - 1) * abs(s) for n, s in zip(base.shape, base.strides, strict=True) if n) + base.itemsize
+            start, stop = min(start, low), max(stop, low + span)
+            base = base.base
+        if not start <= address < stop:
+            return None
+        memory = self.log.memories.add(
+            start, stop - start, stack=user_stack(sys._getframe(4)), made_by="numpy", foreign=True
+        )
+        memory.owner = owner if owner is not None else array
+        memory.born = self.log.next_index
+        memory.dtype, memory.shape = _type_of(array), tuple(array.shape)
+        memory.handle = weakref.ref(array)
+        memory.shadow = memory.read() if memory.size <= SHADOW_LIMIT else None
+        return memory
+
+    def _foreign_around(self, address: int) -> Any:
+        for start, reference in list(self._foreign.items()):
+            array = reference()
+            if array is not None and array.ptr is not None and start <= address < start + max(array.capacity, 1):
+                return array
+        return None
+
+    def _touch(self, address: int) -> Memory | None:
+        memory = self.log.memories.find(address) or self._register_foreign(address)
+        if memory is not None:
+            self._touch_memory(memory)
+        return memory
+
+    def _touch_memory(self, memory: Memory, overwritten: bool = False) -> None:
+        """Before an operation: notice what the host wrote meanwhile, keep the contents for the checkpoint."""
+        if memory.shadow is not None:
+            self._notice_host_write(memory)
+        if memory.epoch != self.log.checkpoints.current:
+            if overwritten and memory.shadow is None:
+                self.log.checkpoints.skip(memory)
+            else:
+                self.log.checkpoints.save(memory)
+
+    def _notice_host_write(self, memory: Memory) -> None:
+        shadow = memory.shadow
+        if shadow is None:
+            return
+        live = memory.live()
+        if not np.array_equal(live, shadow):
+            changed = np.flatnonzero(live != shadow)
+            start, stop = int(changed[0]), int(changed[-1]) + 1
+            if memory.epoch != self.log.checkpoints.current:
+                # The checkpoint must hold what was there before the host wrote.
+                memory.epoch = self.log.checkpoints.current
+                self.log.checkpoints.epochs[-1][memory] = shadow.copy()
+                self.log.checkpoints.size += memory.size
+            dest = Range(memory, start, stop)
+            self.log.add(HostWrite(*self._here(5), dest=dest, contents=dest.read(), how="numpy"))
+        memory.views = [view for view in memory.views if view is None or view() is not None]
+        memory.shadow = memory.read() if memory.foreign or memory.views else None
+
+    def _refresh(self, memories: Sequence[Memory]) -> None:
+        """After an operation: what it wrote is no write of the host's."""
+        for memory in memories:
+            if memory.shadow is not None:
+                memory.shadow = memory.read()
+
+    def notice_all(self) -> None:
+        """Look for silent host writes in every memory that the host has a view of."""
+        for memory in self.log.memories.all:
+            if memory.shadow is not None:
+                self._notice_host_write(memory)
+
+    def host_view(self, array: Any, view: Any, how: str) -> None:
+        """The host reads, and may write as long as the view lives."""
+        address = array.ptr
+        if not address or not array.device.is_cpu or self._capturing:
+            return
+        memory = self.log.memories.find(address) or self._register_foreign(address)
+        if memory is None:
+            return
+        if memory.shadow is not None:
+            self._notice_host_write(memory)
+        start = address - memory.address
+        source = Range(memory, start, min(start + max(int(array.capacity), 1), memory.size))
+        if memory in self.log.gradients and self._inside is None:
+            self._gradient_used(memory)
+        self.log.add(HostRead(*self._here(), source=source, how=how))
+        if memory.size > SHADOW_LIMIT:
+            return
+        memory.views.append(weakref.ref(view) if isinstance(view, np.ndarray) else None)
+        if memory.shadow is None:
+            memory.shadow = memory.read()
+
+    def _locate(self, address: int, size: int) -> Range | None:
+        if self.log.memories.find(address) is None:
+            reference = self._foreign.get(address)
+            array = reference() if reference is not None else None
+            if array is None or getattr(array, "_ref", None) is None or sys.getrefcount(array) <= 4:
+                return None
+            # A wp.array around host memory that the user keeps: memory like any other.
+            if self._register_foreign(address) is None:
+                return None
+        return self.log.range(address, size)
+
+    @staticmethod
+    def _range_of(memory: Memory) -> Range:
+        return Range(memory, 0, memory.size)
+
+    def _note_use(self, memories: Iterable[Memory]) -> None:
+        """Gradients that are used or cleared outside backward, leaves that are written: what makes a group complete."""
+        if self._inside is not None:
+            return
+        for memory in memories:
+            if memory in self.log.gradients:
+                self._gradient_used(memory)
+            elif memory.grad is not None and self._active is None:
+                self.horizon.leaf_written()
+
+    def _gradient_used(self, memory: Memory) -> None:
+        """Keep the gradient as it is when the program uses it."""
+        self.log.keep_gradient(memory)
+        self.horizon.gradient_used()
+
+    # tapes --------------------------------------------------------------------------------------------------------
+
+    def tape(self, what: str, tape: Any) -> None:
+        """The life of a tape."""
+        if what == "enter":
+            self.notice_all()
+            self.horizon.entering(self.log)
+            return
+        record = self._tape_record(tape)
+        self.log.add(TapeMark(*self._here(), what=what, tape=record))
+        if what == "entered":
+            self._active = record
+            record.entered.append(self.log.next_index)
+        elif what == "left":
+            self._active = None
+        elif what in ("zero", "reset"):
+            self.horizon.gradient_used()
+
+    def _tape_record(self, tape: Any) -> TapeRecord:
+        record = self._tapes.get(id(tape))
+        if record is None or record.tape is not tape:
+            record = TapeRecord(len(self._tapes), tape, user_stack(sys._getframe(4)))
+            self._tapes[id(tape)] = record
+            self.log.tapes.append(record)
+        return record
+
+    def recorded(self, tape: Any, thing: Any) -> None:
+        """The tape took an entry: find the operation that it stands for."""
+        record = self._tape_record(tape)
+        position = len(tape.launches) - 1
+        if not callable(thing):
+            self._recorded_launch(record, position, thing)
+            return
+        copy = copy_entry(getattr(thing, "__wrapped__", thing))
+        forward = self._copied_just_now(copy) if copy is not None else None
+        entry = Entry(record, position, "function" if copy is None else "copy", thing, forward, copy=copy)
+        if forward is not None:
+            forward.entry = entry
+        record.add(entry)
+
+    def _recorded_launch(self, record: TapeRecord, position: int, thing: Any) -> None:
+        kernel = thing[0]
+        call = self._last_kernel
+        forward = None
+        matches = call is not None and call.entry is None and not call.adjoint and call.kernel is kernel
+        if matches and call is not None and call.index >= self.log.next_index - 4:
+            forward = call
+        entry = Entry(record, position, "launch", thing, forward, enabled=adjoint_enabled(kernel))
+        if forward is not None:
+            forward.entry = entry
+            self.log.taped += 1
+        elif self._nothing_to_run(thing):
+            entry.enabled = False
+        record.add(entry)
+
+    @staticmethod
+    def _nothing_to_run(thing: Any) -> bool:
+        return bool(np.prod(thing[1]) == 0) if thing[1] else True
+
+    def _copied_just_now(self, copy: Any) -> NativeCall | None:
+        for operation in reversed(self.log.operations[-6:]):
+            if isinstance(operation, NativeCall) and operation.entry is None and operation.writes:
+                dest = operation.writes[0]
+                if dest.memory not in self.log.gradients and dest.memory is self.log.memories.find(copy.dest.ptr):
+                    return operation
+        return None
+
+    def wrap_callable(self, tape: Any, function: Callable[[], Any]) -> Callable[[], Any]:
+        """A recorded function tells when it runs, so that what it does in backward is known to be its adjoint."""
+
+        def running() -> Any:
+            if self._inside is None:
+                return function()
+            before = self._step
+            self._step = self._function_entry(running)
+            try:
+                return function()
+            finally:
+                self._step = before
+
+        running.__wrapped__ = function  # type: ignore[attr-defined]
+        return running
+
+    def _function_entry(self, thing: Any) -> Entry | None:
+        if self._inside is None:
+            return None
+        entry = self._inside.tape.by_identity.get(id(thing))
+        while self._awaited:
+            if self._awaited.pop() is entry:
+                return entry
+        return entry
+
+    def backward(self, tape: Any, loss: Any, grads: Any, run: Callable[[], Any]) -> Any:
+        """``tape.backward``: what it was given, then its operations, then the end."""
+        if self._capturing or self._inside is not None:
+            return run()
+        self.notice_all()
+        begin = self._backward_begin(tape, loss, grads)
+        self.log.add(begin)
+        self.log.backwards.append(begin)
+        self.log.backward_count += 1
+        self._inside = begin
+        self._awaited = [entry for entry in begin.entries if entry is not None]
+        self._mismatch = any(entry is None for entry in begin.entries)
+        done = False
+        try:
+            result = run()
+            done = True
+            return result
+        finally:
+            self._inside = None
+            end = BackwardEnd(*self._here(), number=begin.number, complete=done and not self._mismatch)
+            begin.end = end
+            self.log.add(end)
+            self.horizon.backward_done()
+
+    def _backward_begin(self, tape: Any, loss: Any, grads: Any) -> BackwardBegin:
+        record = self._tape_record(tape)
+        where = kind = contents = None
+        # An array's truth is that of its length: ``is not None`` would look at arrays of no memory.
+        if loss is not None and loss.ptr:
+            kind = scalars_of(loss.dtype)
+            where = self._locate(loss.ptr, kind.size)
+            contents = read_bytes(loss.ptr, kind.size)
+        given = (grads or {}).items()
+        seeds = tuple((array.__ctype__(), seed.__ctype__(), scalars_of(array.dtype)) for array, seed in given)
+        return BackwardBegin(
+            *self._here(4),
+            number=self.log.backward_count,
+            tape=record,
+            loss=where,
+            loss_kind=kind,
+            loss_bytes=contents,
+            seeds=seeds,
+            entries=record.now(tape.launches),
+        )
+
+    # graph capture --------------------------------------------------------------------------------------------------
+
+    def capture(self, what: str, state: int) -> None:
+        """Graph capture on the CPU records natively; its launches run natively."""
+        if what == "begin":
+            self._capturing = True
+        elif what == "end":
+            self._capturing = False
+        else:
+            self.log.graphs_opaque += 1
+            fields = {"why": "a captured graph was launched"}
+            self.log.add(Happening(*self._here(), make=_opaque, fields=fields))
+
+    # what is only told ----------------------------------------------------------------------------------------------
+
+    def kernel_declared(self, kernel: Any) -> None:
+        """A kernel was made."""
+
+    def module_created(self, module: Any) -> None:
+        """A module was made."""
+
+    def module_load(self, module: Any, run: Callable[[], Any], was_loaded: bool) -> Any:
+        """A module is loaded."""
+        return run()
+
+    def module_compiled(self, module: Any, compiled: bool, seconds: float) -> None:
+        """A module was built or taken from the cache."""
+
+    def module_options(self, module: Any, options: dict[str, Any]) -> None:
+        """Module options were set."""
+
+    def config(self, option: str, value: Any) -> None:
+        """A global option was set."""
+
+    def clear_cache(self, run: Callable[[], Any]) -> Any:
+        """The kernel cache is the user's own: it is not cleared."""
+        return None
+
+    def optimiser(self, optimiser: Any, gradients: Any, run: Callable[[], Any]) -> Any:
+        """An optimiser takes a step."""
+        return run()
+
+    def failed(self, error: BaseException) -> None:
+        """The recorder itself raised: nothing more is recorded, and no verdict is given."""
+        self.error = error
+
+
+def _opaque(**fields: Any) -> Any:
+    from warplint.verify.records import OpaqueSeen
+
+    return OpaqueSeen(**fields)
+
+
+def _type_of(array: Any) -> str:
+    return getattr(array.dtype, "__name__", str(array.dtype))
+
+
+def bytes_of(array: Any) -> Bytes:
+    """The bytes of a contiguous array on the CPU."""
+    return read_bytes(array.ptr, array.capacity)

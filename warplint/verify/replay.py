@@ -1,0 +1,78 @@
+"""Running a log again: states rebuilt from checkpoints, bit for bit, and windows of it with something changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warplint.verify.accesses import AccessTable
+from warplint.verify.log import Log
+from warplint.verify.memory import Contents, Memory
+from warplint.verify.operations import BackwardBegin, KernelCall, Operation
+
+
+class NotExact(Exception):
+    """The replay does not reproduce what the program computed: no verdict may rest on it."""
+
+
+class Machine:
+    """Runs operations of a log in this process's memory. Only for a process that may be thrown away."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+
+    def rewind(self, index: int) -> None:
+        """Bring memory to the state just before operation ``index``."""
+        epoch = self.log.checkpoints.at(index)
+        self.log.checkpoints.restore(max(epoch, 0))
+        self.run(self.log.checkpoints.starts[max(epoch, 0)], index)
+
+    def run(self, start: int, stop: int, before: Callable[[Operation], bool] | None = None) -> None:
+        """Run operations ``[start, stop)``; ``before`` sees each one first and may say that it has run it itself."""
+        for operation in self.log.between(start, stop):
+            if before is None or not before(operation):
+                operation.run()
+
+    def touched(self, start: int, stop: int) -> dict[Memory, None]:
+        """Memories that the operations ``[start, stop)`` touch, in the order of their first touch."""
+        found: dict[Memory, None] = {}
+        for operation in self.log.between(start, stop):
+            found.update(dict.fromkeys(operation.touched))
+        return found
+
+
+class Survey:
+    """One run of the whole log: is it exact, and what does each kernel do with its arrays?
+
+    ``inexact`` are the backward calls whose loss did not come out bit for bit; ``exact`` says that all memory did.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.accesses = AccessTable()
+        self.inexact: set[int] = set()
+        self.exact = True
+        self._machine = machine
+
+    def run(self) -> None:
+        """Run the log from its first checkpoint to its end."""
+        log = self._machine.log
+        end = Contents(self._machine.touched(log.base, log.next_index))
+        log.checkpoints.restore(0)
+        self._machine.run(log.base, log.next_index, self._visit)
+        differing = [memory for memory, copy in end.saved.items() if not np.array_equal(memory.live(), copy)]
+        self.exact = not differing
+        end.restore()
+
+    def _visit(self, operation: Operation) -> bool:
+        if isinstance(operation, KernelCall):
+            return self.accesses.learn(operation)
+        if isinstance(operation, BackwardBegin) and not _loss_is_as_recorded(operation):
+            self.inexact.add(operation.number)
+        return False
+
+
+def _loss_is_as_recorded(begin: BackwardBegin) -> bool:
+    if begin.loss is None or begin.loss_bytes is None:
+        return True
+    return bool(np.array_equal(begin.loss.read(), begin.loss_bytes))

@@ -1,0 +1,734 @@
+"""The only room that touches a private name of Warp: where native operations are seen, and how they are run again.
+
+Warp 1.13 to 1.19 were looked at; whatever is used here is looked up by name and may be missing. :func:`missing_names`
+and the recorder's self-test decide whether this Warp is supported at all.
+
+The hooks see *native* calls: kernels through ``context.invoke``, memory operations through the attributes of the
+ctypes library object, so every Python route (``launch``, ``Launch`` objects, tape adjoints, ``wp.map``, operators,
+``warp.fem``) is covered without knowing it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import FrameType, ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+
+EXACT_WRITERS = (
+    "wp_memcpy_h2h",
+    "wp_memset_host",
+    "wp_memtile_host",
+    "wp_array_copy_host",
+    "wp_array_fill_host",
+)
+"""Memory operations whose destination (and source) can be read off their arguments."""
+
+PURE_QUERIES = ("wp_volume_get", "wp_volume_validate", "wp_bvh_get", "wp_mesh_get", "wp_hash_grid_get")
+RETAIN_FLAG = 1
+"""``ARRAY_FLAG_RETAIN_GRAD`` of ``array_t.flags``."""
+
+
+class Observer(Protocol):
+    """What the hooks report to. Every method runs the operation itself by calling what it is given."""
+
+    def kernel(
+        self, run: Callable[..., None], kernel: Any, hooks: Any, params: Sequence[Any], adjoint: bool, blocks: bool
+    ) -> None:
+        """A kernel is launched on the CPU (``blocks``: the cooperative route)."""
+
+    def native(self, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """A memory operation or a native utility runs."""
+
+    def allocate(self, run: Callable[..., int], args: tuple[Any, ...]) -> int:
+        """Memory is allocated; ``args[0]`` is its size in bytes."""
+
+    def free(self, run: Callable[..., None], address: int) -> None:
+        """Python is done with an allocation."""
+
+    def destroy(self, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """Python is done with a mesh, a hash grid, a bounding volume hierarchy …"""
+
+    def created(self, name: str, handle: int, args: tuple[Any, ...]) -> None:
+        """A mesh, a hash grid … was made."""
+
+    def capture(self, what: str, state: int) -> None:
+        """Graph capture on the CPU: ``begin``, ``end``, ``launch``."""
+
+    def array(self, array: Any) -> None:
+        """A ``wp.array`` object was constructed."""
+
+    def host_view(self, array: Any, view: Any, how: str) -> None:
+        """The host looks at an array's memory (``view``: the numpy array, None where it is not known)."""
+
+    def tape(self, what: str, tape: Any) -> None:
+        """``created``, ``entered`` (just before recording), ``left``, ``zero``, ``zeroed``, ``reset``, ``wasreset``."""
+
+    def recorded(self, tape: Any, entry: Any) -> None:
+        """The tape has taken an entry (a launch's list, or a callable)."""
+
+    def wrap_callable(self, tape: Any, function: Callable[[], Any]) -> Callable[[], Any]:
+        """What to put on the tape in place of a recorded function."""
+
+    def backward(self, tape: Any, loss: Any, grads: Any, run: Callable[[], Any]) -> Any:
+        """``tape.backward`` runs."""
+
+    def kernel_declared(self, kernel: Any) -> None:
+        """A kernel object was made."""
+
+    def module_created(self, module: Any) -> None:
+        """A module object was made."""
+
+    def module_load(self, module: Any, run: Callable[[], Any], was_loaded: bool) -> Any:
+        """A module is needed; ``was_loaded``: it has an executable already (which may be stale)."""
+
+    def module_compiled(self, module: Any, compiled: bool, seconds: float) -> None:
+        """A module was built or taken from the cache."""
+
+    def module_options(self, module: Any, options: dict[str, Any]) -> None:
+        """``wp.set_module_options``."""
+
+    def config(self, option: str, value: Any) -> None:
+        """``wp.config.option = value``."""
+
+    def clear_cache(self, run: Callable[[], Any]) -> Any:
+        """``wp.clear_kernel_cache()``."""
+
+    def optimiser(self, optimiser: Any, gradients: Any, run: Callable[[], Any]) -> Any:
+        """An optimiser of ``warp.optim`` takes a step."""
+
+    def failed(self, error: BaseException) -> None:
+        """The observer itself raised: it is switched off from here on."""
+
+
+class Unsupported(Exception):
+    """This Warp lacks something that the engine stands on."""
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# Where the user's code is
+
+
+@functools.lru_cache(maxsize=4096)
+def is_user_file(filename: str) -> bool:
+    """Whether a file is the user's: not of Warp's library (its examples and tests are user code), not of ours."""
+    path = filename.replace("\\", "/")
+    if path.startswith("<frozen"):
+        return False
+    if "/warplint/verify/" in path or "/warplint/runner/" in path:
+        return False
+    where = path.rfind("/warp/")
+    if where < 0:
+        return True
+    if not os.path.exists(path[:where] + "/warp/_src/context.py"):
+        return True
+    inside = path[where + len("/warp/") :]
+    return inside.startswith(("examples/", "tests/"))
+
+
+def user_stack(frame: FrameType | None, limit: int = 24) -> tuple[tuple[Any, int], ...]:
+    """``(code, line)`` of the user's frames, innermost first; the cheap form, turned into places when needed."""
+    found: list[tuple[Any, int]] = []
+    while frame is not None and len(found) < limit:
+        code = frame.f_code
+        if is_user_file(code.co_filename):
+            found.append((code, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def library_call(frame: FrameType | None) -> str:
+    """The name of the Warp function that the user's code called: the outermost library frame below the user's."""
+    name = ""
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if is_user_file(filename):
+            return name
+        if "/warp/" in filename.replace("\\", "/"):
+            name = frame.f_code.co_name
+            if name == "__init__" and "self" in frame.f_locals:
+                name = type(frame.f_locals["self"]).__name__
+        frame = frame.f_back
+    return name
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# What a kernel's parameters hold
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """Where the floating-point numbers lie inside one element of a dtype: their numpy type and byte offsets."""
+
+    kind: np.dtype[Any] | None
+    offsets: tuple[int, ...]
+    size: int
+
+    @property
+    def floating(self) -> bool:
+        """Whether the dtype has floating-point numbers of one kind: something to differentiate."""
+        return self.kind is not None
+
+
+@dataclass(frozen=True)
+class ArraySlot:
+    """An array among a kernel's parameters, or in a field of a struct parameter.
+
+    ``parameter`` is the position in the packed parameters (0 is the launch bounds), ``offset`` the byte offset of the
+    ``array_t`` in it, ``path`` the name with its fields (``state.q``).
+    """
+
+    parameter: int
+    offset: int
+    path: str
+    scalars: Scalars
+    dtype: str
+    indexed: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A kernel's parameters: the arrays, and the positions of scalars that hold floating-point numbers."""
+
+    slots: tuple[ArraySlot, ...]
+    names: tuple[str, ...]
+    values: tuple[int, ...]
+    handles: tuple[int, ...]
+    """Positions of 64-bit unsigned parameters: identifiers of meshes, grids, volumes."""
+
+
+def scalars_of(dtype: Any) -> Scalars:
+    """Where the floats are in one element of ``dtype`` (a Warp scalar, vector, matrix or struct)."""
+    import warp
+    from warp._src import codegen, types
+
+    kinds: dict[Any, np.dtype[Any]] = {
+        warp.float16: np.dtype(np.float16),
+        warp.float32: np.dtype(np.float32),
+        warp.float64: np.dtype(np.float64),
+        float: np.dtype(np.float32),
+    }
+    try:
+        size = int(types.type_size_in_bytes(dtype))
+    except Exception:
+        size = int(getattr(dtype, "_length_", 1)) * 4
+    if dtype in kinds:
+        return Scalars(kinds[dtype], (0,), size)
+    if isinstance(dtype, codegen.Struct):
+        found: list[tuple[np.dtype[Any], int]] = []
+        for name, var in dtype.vars.items():
+            if types.is_array(var.type):
+                continue
+            base = int(getattr(dtype.ctype, name).offset)
+            inner = scalars_of(var.type)
+            if inner.kind is not None:
+                found.extend((inner.kind, base + offset) for offset in inner.offsets)
+        if found and len({kind for kind, _ in found}) == 1:
+            return Scalars(found[0][0], tuple(offset for _, offset in found), size)
+        return Scalars(None, (), size)
+    scalar = getattr(dtype, "_wp_scalar_type_", None)
+    if scalar in kinds:
+        item = kinds[scalar].itemsize
+        return Scalars(kinds[scalar], tuple(range(0, int(dtype._length_) * item, item)), size)
+    return Scalars(None, (), size)
+
+
+def layout_of(kernel: Any) -> Layout:
+    """The arrays among the parameters of ``kernel``, found through its arguments' types."""
+    from warp._src import types
+
+    slots: list[ArraySlot] = []
+    values: list[int] = []
+    handles: list[int] = []
+    for position, argument in enumerate(kernel.adj.args):
+        kind = argument.type
+        slots.extend(_slots(kind, position + 1, 0, str(argument.label)))
+        if not types.is_array(kind) and scalars_of_value(kind):
+            values.append(position + 1)
+        if kind is types.uint64:
+            handles.append(position + 1)
+    return Layout(tuple(slots), tuple(str(a.label) for a in kernel.adj.args), tuple(values), tuple(handles))
+
+
+def scalars_of_value(kind: Any) -> bool:
+    """Whether a by-value parameter of this type holds floating-point numbers."""
+    from warp._src import codegen
+
+    if isinstance(kind, codegen.Struct):
+        return any(scalars_of_value(var.type) for var in kind.vars.values())
+    try:
+        return scalars_of(kind).floating
+    except Exception:
+        return False
+
+
+def _slots(kind: Any, parameter: int, offset: int, path: str) -> Iterator[ArraySlot]:
+    import warp
+    from warp._src import codegen, types
+
+    if types.is_array(kind):
+        family = type(kind).__name__
+        indexed = isinstance(kind, warp.indexedarray) or family.startswith("indexed")
+        dtype = getattr(kind, "dtype", None)
+        yield ArraySlot(parameter, offset, path, scalars_of(dtype), _type_name(dtype), indexed)
+    elif isinstance(kind, codegen.Struct):
+        for name, var in kind.vars.items():
+            field = getattr(kind.ctype, name, None)
+            if field is not None:
+                yield from _slots(var.type, parameter, offset + int(field.offset), f"{path}.{name}")
+
+
+def _type_name(dtype: Any) -> str:
+    from warp._src import types
+
+    try:
+        return str(types.type_repr(dtype))
+    except Exception:
+        return getattr(dtype, "__name__", str(dtype))
+
+
+@functools.lru_cache(maxsize=1)
+def array_type() -> Any:
+    """The ctypes structure behind an array parameter."""
+    from warp._src import types
+
+    return types.array_t
+
+
+def descriptor(parameter: Any, offset: int) -> Any:
+    """The ``array_t`` at ``offset`` of a packed parameter, as a live view into it."""
+    return array_type().from_buffer(parameter, offset)
+
+
+def copied(params: Sequence[Any]) -> list[Any]:
+    """Packed parameters, copied byte by byte, so that nobody can change them afterwards."""
+    return [type(value).from_buffer_copy(value) for value in params]
+
+
+def dimensions(bounds: Any) -> tuple[int, ...]:
+    """The launch's extents."""
+    return tuple(int(bounds.shape[axis]) for axis in range(int(bounds.ndim)))
+
+
+class Packed:
+    """A kernel call with its argument structures built once: running it costs one foreign call."""
+
+    def __init__(self, kernel: Any, hooks: Any, params: Sequence[Any], adjoint: bool) -> None:
+        count = len(kernel.adj.args)
+        self._bounds = params[0]
+        self._forward = _structure(kernel, params[1 : 1 + count])
+        self._backward = _structure(kernel, params[1 + count : 1 + 2 * count]) if adjoint else None
+        self._entry = hooks.backward if adjoint else hooks.forward
+        self._keep = (kernel, hooks)
+        if self._entry is None:
+            raise Unsupported(f"the kernel {kernel.key} has no {'adjoint' if adjoint else 'forward'} code")
+
+    def __call__(self) -> None:
+        """Run it on the memory as it is."""
+        if self._backward is None:
+            self._entry(ctypes.byref(self._bounds), ctypes.byref(self._forward))
+        else:
+            self._entry(ctypes.byref(self._bounds), ctypes.byref(self._forward), ctypes.byref(self._backward))
+
+
+def _structure(kernel: Any, values: Sequence[Any]) -> ctypes.Structure:
+    fields = [(f"a{index}", type(value)) for index, value in enumerate(values)]
+    made: ctypes.Structure = type("Arguments", (ctypes.Structure,), {"_fields_": fields})()
+    for (name, _), value in zip(fields, values, strict=True):
+        setattr(made, name, value)
+    return made
+
+
+@dataclass(frozen=True)
+class CopyEntry:
+    """What a recorded ``wp.copy`` keeps for its adjoint."""
+
+    dest: Any
+    source: Any
+    dest_offset: int
+    source_offset: int
+    count: int
+
+
+def copy_entry(function: Callable[[], Any]) -> CopyEntry | None:
+    """The arrays of a recorded ``wp.copy``; None for a function of the user's own."""
+    code = getattr(function, "__code__", None)
+    if code is None or not getattr(function, "__qualname__", "").startswith("copy.<locals>"):
+        return None
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=False)
+    held = {name: cell.cell_contents for name, cell in cells}
+    if not {"dest", "src"} <= set(held):
+        return None
+    return CopyEntry(
+        held["dest"], held["src"], held.get("dest_offset", 0), held.get("src_offset", 0), held.get("count", 0)
+    )
+
+
+def adjoint_enabled(kernel: Any) -> bool:
+    """Whether the tape's backward runs the adjoint of this kernel (its own option, else its module's)."""
+    own = kernel.options.get("enable_backward")
+    return bool(kernel.module.options.get("enable_backward", True) if own is None else own)
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# Installing
+
+
+class Hooks:
+    """Patches Warp once per process and hands what happens to ``observer``; None: everything passes through."""
+
+    def __init__(self) -> None:
+        self.observer: Observer | None = None
+        self._depth = 0
+
+    def on_import(self) -> None:
+        """Install as soon as the program imports Warp (now, if it is imported already)."""
+        if "warp" in sys.modules:
+            self.install()
+        else:
+            sys.meta_path.insert(0, _WarpFinder(self.install))
+
+    def install(self) -> None:
+        """Put the hooks into the imported Warp."""
+        import warp
+        from warp._src import context
+
+        missing = missing_names(context)
+        if missing:
+            raise Unsupported("it has no " + ", ".join(missing))
+        self._install_kernels(context)
+        self._install_tape(warp.Tape)
+        self._install_arrays(warp.array)
+        self._install_modules(context, warp)
+        self._install_config(warp.config)
+        self._install_optimisers()
+        if context.runtime is not None:
+            self._install_runtime(context.runtime)
+        else:
+            self._install_when_initialised(context.Runtime)
+
+    def _install_when_initialised(self, runtime_class: Any) -> None:
+        """``wp.init`` makes the runtime, and with it the native library, at the first call that needs it."""
+        original = runtime_class.__init__
+
+        @functools.wraps(original)
+        def init(this: Any, *args: Any, **kwargs: Any) -> None:
+            original(this, *args, **kwargs)
+            self._install_runtime(this)
+
+        runtime_class.__init__ = init
+
+    def _guarded(self, call: Callable[[Observer], Any], otherwise: Callable[[], Any]) -> Any:
+        """Ask the observer unless there is none; an error of *ours* switches it off and never reaches the program."""
+        observer = self.observer
+        return otherwise() if observer is None else call(observer)
+
+    def tell(self, call: Callable[[Observer], None]) -> None:
+        """Tell the observer something; its own errors switch it off."""
+        observer = self.observer
+        if observer is None:
+            return
+        try:
+            call(observer)
+        except Exception as error:
+            self.observer = None
+            observer.failed(error)
+
+    # kernels ------------------------------------------------------------------------------------------------------
+
+    def _install_kernels(self, context: ModuleType) -> None:
+        for name, blocks in (("invoke", False), ("invoke_cpu_blocks", True)):
+            original = getattr(context, name, None)
+            if original is not None:
+                setattr(context, name, self._kernel_route(original, blocks))
+
+    def _kernel_route(self, original: Callable[..., None], blocks: bool) -> Callable[..., None]:
+        @functools.wraps(original)
+        def invoke(kernel: Any, hooks: Any, params: Sequence[Any], adjoint: bool) -> None:
+            observer = self.observer
+            if observer is None:
+                original(kernel, hooks, params, adjoint)
+            else:
+                observer.kernel(original, kernel, hooks, params, adjoint, blocks)
+
+        return invoke
+
+    # the native library -------------------------------------------------------------------------------------------
+
+    def _install_runtime(self, runtime: Any) -> None:
+        core = runtime.core
+        for name in [n for n in vars(core) if n in EXACT_WRITERS or (n.startswith("wp_") and n.endswith("_host"))]:
+            route = self._native_route(name, getattr(core, name))
+            if route is not None:
+                setattr(core, name, route)
+        for name in ("wp_alloc_pinned", "wp_free_pinned"):
+            if name in vars(core):
+                setattr(core, name, self._native_route(name.replace("pinned", "host"), getattr(core, name)))
+        for name, what in (
+            ("wp_apic_begin_recording", "begin"),
+            ("wp_apic_end_recording", "end"),
+            ("wp_apic_cpu_replay_state", "launch"),
+            ("wp_apic_cpu_replay_graph", "opaque"),
+        ):
+            if name in vars(core):
+                setattr(core, name, self._capture_route(getattr(core, name), what))
+        cpu = getattr(runtime, "cpu_device", None) or runtime.get_device("cpu")
+        cpu.memset = core.wp_memset_host
+        cpu.memtile = core.wp_memtile_host
+        for name in ("wp_unload_obj", "unload_obj"):
+            if hasattr(runtime.llvm, name):
+                setattr(runtime.llvm, name, self._unload_route(getattr(runtime.llvm, name)))
+
+    def _native_route(self, name: str, original: Callable[..., Any]) -> Callable[..., Any] | None:
+        if name.startswith(PURE_QUERIES):
+            return None
+        if name.startswith("wp_alloc"):
+            return lambda *args: self._guarded(lambda o: o.allocate(original, args), lambda: original(*args))
+        if name.startswith("wp_free"):
+            return lambda address: self._guarded(lambda o: o.free(original, address), lambda: original(address))
+        if "_destroy_" in name:
+            return lambda *args: self._guarded(lambda o: o.destroy(name, original, args), lambda: original(*args))
+        if "_create_" in name or "_from_" in name:
+            return self._creating_route(name, original)
+
+        def route(*args: Any) -> Any:
+            observer = self.observer
+            return original(*args) if observer is None else observer.native(name, original, args)
+
+        return route
+
+    def _creating_route(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def route(*args: Any) -> Any:
+            handle = original(*args)
+            self.tell(lambda observer: observer.created(name, handle, args))
+            return handle
+
+        return route
+
+    def _capture_route(self, original: Callable[..., Any], what: str) -> Callable[..., Any]:
+        def route(state: Any, *args: Any) -> Any:
+            if what == "begin":
+                self.tell(lambda observer: observer.capture(what, _address(state)))
+            result = original(state, *args)
+            if what != "begin":
+                self.tell(lambda observer: observer.capture(what, _address(state)))
+            return result
+
+        return route
+
+    def _unload_route(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        # A replay calls the machine code of operations long gone: what was loaded stays loaded.
+        return lambda *args: None if self.observer is not None else original(*args)
+
+    # tapes --------------------------------------------------------------------------------------------------------
+
+    def _install_tape(self, tape: type) -> None:
+        self._wrap_method(tape, "__init__", after=lambda t, *_: self.tell(lambda o: o.tape("created", t)))
+        self._wrap_method(
+            tape,
+            "__enter__",
+            before=lambda t: self.tell(lambda o: o.tape("enter", t)),
+            after=lambda t, *_: self.tell(lambda o: o.tape("entered", t)),
+        )
+        self._wrap_method(tape, "__exit__", after=lambda t, *_: self.tell(lambda o: o.tape("left", t)))
+        for name, done in (("zero", "zeroed"), ("reset", "wasreset")):
+            self._wrap_method(
+                tape, name, before=functools.partial(self._taped, name), after=functools.partial(self._taped, done)
+            )
+        self._wrap_method(
+            tape, "record_launch", after=lambda t, *_: self.tell(lambda o: o.recorded(t, t.launches[-1]))
+        )
+        record_func = tape.record_func  # type: ignore[attr-defined]
+        backward = tape.backward  # type: ignore[attr-defined]
+
+        @functools.wraps(record_func)
+        def recording(this: Any, backward: Callable[[], Any], arrays: Any) -> Any:
+            function = self._guarded(lambda o: o.wrap_callable(this, backward), lambda: backward)
+            result = record_func(this, function, arrays)
+            self.tell(lambda o: o.recorded(this, this.launches[-1]))
+            return result
+
+        @functools.wraps(backward)
+        def running(this: Any, loss: Any = None, grads: Any = None) -> Any:
+            run = functools.partial(backward, this, loss, grads)
+            return self._guarded(lambda o: o.backward(this, loss, grads, run), run)
+
+        tape.record_func = recording  # type: ignore[attr-defined]
+        tape.backward = running  # type: ignore[attr-defined]
+
+    def _taped(self, what: str, tape: Any, *_: Any) -> None:
+        self.tell(lambda o: o.tape(what, tape))
+
+    # arrays -------------------------------------------------------------------------------------------------------
+
+    def _install_arrays(self, array: type) -> None:
+        self._wrap_method(array, "__init__", after=lambda a, *_: self.tell(lambda o: o.array(a)))
+        numpy = array.numpy  # type: ignore[attr-defined]
+
+        @functools.wraps(numpy)
+        def viewed(this: Any, *args: Any, **kwargs: Any) -> Any:
+            self._depth += 1
+            try:
+                view = numpy(this, *args, **kwargs)
+            finally:
+                self._depth -= 1
+            self.tell(lambda o: o.host_view(this, view, "numpy"))
+            return view
+
+        array.numpy = viewed  # type: ignore[attr-defined]
+        interface = array.__dict__.get("__array_interface__")
+        if isinstance(interface, property) and interface.fget is not None:
+            read = interface.fget
+
+            def interface_of(this: Any) -> Any:
+                found = read(this)
+                if self._depth == 0:
+                    self.tell(lambda o: o.host_view(this, None, "array_interface"))
+                return found
+
+            array.__array_interface__ = property(interface_of)  # type: ignore[attr-defined]
+        for name in ("__dlpack__", "cptr"):
+            if name in array.__dict__:
+                self._wrap_method(array, name, before=functools.partial(self._viewed, name))
+
+    def _viewed(self, how: str, array: Any) -> None:
+        self.tell(lambda o: o.host_view(array, None, how))
+
+    # builds -------------------------------------------------------------------------------------------------------
+
+    def _install_modules(self, context: Any, warp: Any) -> None:
+        self._wrap_method(context.Kernel, "__init__", after=lambda k, *_: self.tell(lambda o: o.kernel_declared(k)))
+        self._wrap_method(context.Module, "__init__", after=lambda m, *_: self.tell(lambda o: o.module_created(m)))
+        set_options = context.set_module_options
+        clear = warp.clear_kernel_cache
+
+        @functools.wraps(set_options)
+        def setting(options: dict[str, Any], module: Any = None) -> Any:
+            if module is None:
+                # Warp looks two frames up for the caller's module: give it what it would have found.
+                frame = sys._getframe(1)
+                module = sys.modules.get(frame.f_globals.get("__name__", ""))
+            result = set_options(options, module)
+            name = module if isinstance(module, str) else getattr(module, "name", getattr(module, "__name__", ""))
+            self.tell(lambda o: o.module_options(name, dict(options)))
+            return result
+
+        @functools.wraps(clear)
+        def clearing() -> Any:
+            return self._guarded(lambda o: o.clear_cache(clear), clear)
+
+        for name, hook in (("set_module_options", setting), ("clear_kernel_cache", clearing)):
+            for owner in (context, warp):
+                if hasattr(owner, name):
+                    setattr(owner, name, hook)
+
+    def _install_config(self, config: ModuleType) -> None:
+        """Assignments to ``wp.config`` are seen by giving the module a class of its own, as Python allows."""
+        hooks = self
+        before = type(config)
+
+        class Watched(before):  # type: ignore[valid-type,misc]
+            def __setattr__(self, name: str, value: Any) -> None:
+                before.__setattr__(self, name, value)
+                if not name.startswith("_"):
+                    hooks.tell(lambda o: o.config(name, value))
+
+        Watched.__name__ = before.__name__
+        config.__class__ = Watched
+
+    def _install_optimisers(self) -> None:
+        def wrap(module: ModuleType) -> None:
+            for name in ("SGD", "Adam"):
+                kind = getattr(module, name, None)
+                if kind is not None and hasattr(kind, "step"):
+                    self._wrap_step(kind)
+
+        if "warp.optim" in sys.modules:
+            wrap(sys.modules["warp.optim"])
+        else:
+            sys.meta_path.insert(0, _AfterImport("warp.optim", wrap))
+
+    def _wrap_step(self, kind: Any) -> None:
+        step = kind.step
+
+        @functools.wraps(step)
+        def stepping(this: Any, grad: Any = None, *args: Any, **kwargs: Any) -> Any:
+            run = functools.partial(step, this, grad, *args, **kwargs)
+            return self._guarded(lambda o: o.optimiser(this, grad, run), run)
+
+        kind.step = stepping
+
+    def _wrap_method(
+        self,
+        owner: Any,
+        name: str,
+        before: Callable[[Any], None] | None = None,
+        after: Callable[..., None] | None = None,
+    ) -> None:
+        original = getattr(owner, name)
+
+        @functools.wraps(original)
+        def method(this: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.observer is None:
+                return original(this, *args, **kwargs)
+            if before is not None:
+                before(this)
+            result = original(this, *args, **kwargs)
+            if after is not None:
+                after(this, result)
+            return result
+
+        setattr(owner, name, method)
+
+
+def _address(state: Any) -> int:
+    return int(getattr(state, "value", state) or 0)
+
+
+def missing_names(context: Any) -> list[str]:
+    """What the hooks need and this Warp does not have."""
+    import warp
+
+    needed = [(context, n) for n in ("invoke", "Runtime", "Kernel", "Module", "set_module_options")]
+    needed += [(warp.Tape, n) for n in ("__enter__", "__exit__", "record_launch", "record_func", "backward", "zero")]
+    needed += [(warp.array, n) for n in ("numpy", "__init__")]
+    return [f"{getattr(owner, '__name__', owner)}.{name}" for owner, name in needed if not hasattr(owner, name)]
+
+
+class _AfterImport(importlib.abc.MetaPathFinder):
+    """Calls something with a module right after the program has imported it; imports nothing itself."""
+
+    def __init__(self, name: str, action: Callable[[ModuleType], None]) -> None:
+        self._name = name
+        self._action = action
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        """Let the other finders find it, and put ourselves behind its loader."""
+        if name != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        execute, action = spec.loader.exec_module, self._action
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            action(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+class _WarpFinder(_AfterImport):
+    def __init__(self, install: Callable[[], None]) -> None:
+        super().__init__("warp", lambda _: install())
