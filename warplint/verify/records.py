@@ -63,6 +63,8 @@ class Direction:
     backward: float | None = None
     status: GradientStatus = GradientStatus.INCONCLUSIVE
     reason: str = ""
+    evaluations: int = 0
+    """How often the objective was evaluated for it."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class Gradient:
     also_repaired_by: tuple[tuple[Repair, ...], ...] = ()
     """Other sets of the same size under which FD agrees as well."""
     method: str = "replay"
-    """``replay`` of the recorded operations, or ``fork``: the user's own Python was run again (host data in the loop)."""
+    """``replay`` of the recorded operations, or ``fork``: the user's own Python ran again (host data in the loop)."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ class Unread:
 
 @dataclass(frozen=True)
 class Region:
-    """The bytes ``[start, stop)`` of a memory that a handle covers. ``gradient``: that memory is the gradient of another.
+    """The bytes ``[start, stop)`` of a memory that a handle covers. ``gradient``: it is the gradient of another memory.
 
     ``handle`` tells the ``wp.array`` objects of one process apart where one is known (views and aliases share a memory
     but not a handle). ``grad`` is the memory of the handle's own gradient, None where it has none; ``retain`` its
@@ -321,7 +323,7 @@ class HostWriteSeen:
 
 @dataclass(frozen=True)
 class HostReadSeen:
-    """Contents came to the host: ``numpy``, ``list``, ``array_interface``, ``dlpack`` …; a gradient's when marked so."""
+    """Contents came to the host: ``numpy``, ``list``, ``array_interface``, ``dlpack`` …; also of gradients."""
 
     seq: int
     stack: tuple[Place, ...]
@@ -332,7 +334,7 @@ class HostReadSeen:
 
 @dataclass(frozen=True)
 class TapeSeen:
-    """``what``: ``created``, ``entered``, ``left``, ``zeroed``, ``reset``, ``recorded`` (``record_func`` of the user's).
+    """``what``: ``created``, ``entered``, ``left``, ``zeroed``, ``reset``, ``recorded`` (the user's ``record_func``).
 
     ``entries`` is the number of recorded operations on the tape then.
     """
@@ -346,7 +348,7 @@ class TapeSeen:
 
 @dataclass(frozen=True)
 class BackwardSeen:
-    """``tape.backward``: its beginning; the adjoint launches follow. ``stop_seq`` is the number of the event after it."""
+    """``tape.backward`` begins; the adjoint launches follow. ``stop_seq`` is the number of the event after it."""
 
     seq: int
     stack: tuple[Place, ...]

@@ -1,0 +1,168 @@
+"""In which directions a leaf is moved, and what several judged directions say of it together.
+
+Steps are relative, so the scale of every coordinate is chosen here: arrays hold positions of a hundred metres beside
+stiffnesses of 1e-5, and one common step would be too long for one of them and drown in the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warplint.verify.records import Direction, GradientStatus
+
+Floats = npt.NDArray[np.float64]
+
+
+MIXED_UNITS = 100.0
+"""Ratio of the 90th to the 10th percentile of magnitudes that no single unit explains (Gaussian: 13, uniform: 9)."""
+
+COORDINATES = frozenset({"largest", "coordinate"})
+"""The kinds of direction that move one coordinate."""
+
+
+@dataclass(frozen=True)
+class DirectionVector:
+    """One way to move a leaf: ``leaf + step * vector``, steps being relative (0.3 to 1e-5), units inside ``vector``.
+
+    ``vector`` has the leaf's shape; ``ad`` is the directional derivative that the gradient claims, ``sum(gradient *
+    vector)`` in float64 over the coordinates that move (it may be NaN).
+    """
+
+    kind: str
+    vector: Floats
+    ad: float
+
+    def moved(self, leaf: npt.NDArray[Any], step: float) -> npt.NDArray[Any]:
+        """The leaf's values moved by ``step``, rounded to the leaf's own dtype; a fresh array."""
+        return np.asarray(leaf.astype(np.float64) + step * self.vector).astype(leaf.dtype)
+
+
+@dataclass(frozen=True)
+class LeafJudgement:
+    """What several directions say of one leaf; ``ad``, ``fd`` are those of the direction that decided."""
+
+    status: GradientStatus
+    reason: str
+    ad: float
+    fd: float
+    relative_error: float | None
+
+
+def directions(
+    leaf_values: npt.NDArray[Any],
+    gradient: npt.NDArray[Any],
+    rng: np.random.Generator,
+    *,
+    component_axes: int = 0,
+) -> tuple[DirectionVector, ...]:
+    """The directions in which one leaf is tested: random, along the gradient, its largest and two random coordinates.
+
+    Measured: a wrong adjoint passed along the gradient at 0.996 and failed a random direction, another the reverse, so
+    several kinds are needed. The last ``component_axes`` axes are components of vectors or matrices (1, 2), which may
+    have units of their own; each has its own scale. Coordinates where the gradient is not finite come first as
+    "largest". Fewer directions for leaves of one to three elements.
+    """
+    values = np.asarray(leaf_values, dtype=np.float64)
+    claimed = np.asarray(gradient, dtype=np.float64).reshape(values.shape)
+    if values.size == 0:
+        return ()
+    scales = _scales(values, component_axes)
+    found = []
+    if values.size > 1:
+        signs = rng.choice((-1.0, 1.0), size=values.shape) * rng.uniform(0.5, 1.5, size=values.shape)
+        found.append(_direction("random", scales * signs, claimed))
+        found.extend(_along_gradient(scales, claimed))
+    weight = np.where(np.isfinite(claimed), np.abs(claimed) * scales, np.inf)
+    largest = int(np.argmax(weight))
+    coordinates = [("largest", largest)]
+    others = [index for index in rng.permutation(values.size)[:3].tolist() if index != largest]
+    coordinates += [("coordinate", index) for index in others[:2]]
+    for kind, index in coordinates:
+        vector = np.zeros(values.size)
+        vector[index] = scales.flat[index]
+        found.append(_direction(kind, vector.reshape(values.shape), claimed))
+    return tuple(found)
+
+
+def _direction(kind: str, vector: Floats, gradient: Floats) -> DirectionVector:
+    moving = vector != 0.0
+    return DirectionVector(kind, vector, float(np.sum(gradient[moving] * vector[moving])))
+
+
+def _along_gradient(scales: Floats, gradient: Floats) -> list[DirectionVector]:
+    """Steepest in scaled coordinates, of unit rms, but no coordinate further than three of its scales."""
+    relative = np.where(np.isfinite(gradient), gradient * scales, 0.0)
+    top = float(np.max(np.abs(relative)))
+    if top == 0.0:
+        return []
+    relative = relative / top
+    length = max(math.sqrt(float(np.mean(relative**2))), 1.0 / 3.0)
+    return [_direction("gradient", scales * relative / length, gradient)]
+
+
+def _scales(values: Floats, component_axes: int) -> Floats:
+    """What a relative step of 1 means for a coordinate: its component's rms, or its own size where units are mixed."""
+    finite = np.where(np.isfinite(values), values, 0.0)
+    axes = tuple(range(values.ndim - component_axes))
+    magnitude = np.abs(finite)
+    overall = math.sqrt(float(np.mean(finite**2))) or 1.0
+    columns = np.sqrt(np.mean(finite**2, axis=axes, keepdims=True)) if axes else magnitude
+    scales = np.broadcast_to(np.where(columns > 0.0, columns, overall), values.shape)
+    nonzero = magnitude[magnitude > 0.0]
+    if nonzero.size >= 4:
+        low, middle, high = np.percentile(nonzero, (10, 50, 90))
+        if high > MIXED_UNITS * low:
+            return np.where(magnitude > 0.0, magnitude, middle)
+    return np.asarray(np.maximum(scales, magnitude))
+
+
+def combine(judged: Sequence[Direction]) -> LeafJudgement:
+    """One answer for a leaf: one failed direction is enough to fail, one coordinate is not enough to pass.
+
+    Where a coordinate stands on a kink, directions that move several coordinates mix one-sided slopes of different
+    signs: a failure in such a direction alone is no proof.
+    """
+    if not judged:
+        return LeafJudgement(GradientStatus.INCONCLUSIVE, "no direction was tried", math.nan, math.nan, None)
+    by_status = {status: [d for d in judged if d.status is status] for status in GradientStatus}
+    failed, passed = by_status[GradientStatus.FAIL], by_status[GradientStatus.PASS]
+    kinked = any("kink" in direction.reason for direction in passed)
+    if failed and kinked and all(direction.kind not in COORDINATES for direction in failed):
+        return _leaf(GradientStatus.INCONCLUSIVE, failed, judged, "beside a coordinate on a kink, ")
+    telling = [direction for direction in passed if direction.ad != 0.0 or direction.fd != 0.0]
+    enough = len(telling) >= 2 or any(direction.kind not in COORDINATES for direction in telling)
+    if failed:
+        return _leaf(GradientStatus.FAIL, failed, judged)
+    if enough or len(passed) == len(judged):
+        return _leaf(GradientStatus.PASS, telling or passed, judged)
+    if by_status[GradientStatus.FLAT]:
+        return _leaf(GradientStatus.FLAT, by_status[GradientStatus.FLAT], judged)
+    return _leaf(GradientStatus.INCONCLUSIVE, by_status[GradientStatus.INCONCLUSIVE] or passed, judged)
+
+
+def relative_error(ad: float, fd: float) -> float:
+    """``|ad - fd| / max(|ad|, |fd|)``; infinite where either is no number, 0 where both are 0."""
+    size = max(abs(ad), abs(fd))
+    if not math.isfinite(size):
+        return math.inf
+    return abs(ad - fd) / size if size > 0.0 else 0.0
+
+
+def _leaf(
+    status: GradientStatus, deciding: Sequence[Direction], judged: Sequence[Direction], remark: str = ""
+) -> LeafJudgement:
+    """Told by the direction that is most wrong for a failure, else by the steepest one."""
+
+    def weight(direction: Direction) -> float:
+        return relative_error(direction.ad, direction.fd) if status is GradientStatus.FAIL else abs(direction.ad)
+
+    told = max(deciding, key=weight)
+    relative = relative_error(told.ad, told.fd)
+    reason = f"{len(deciding)} of {len(judged)} directions, {remark}{told.kind or 'one'}: {told.reason}"
+    return LeafJudgement(status, reason, told.ad, told.fd, relative if math.isfinite(relative) else None)
