@@ -202,3 +202,18 @@ def test_an_isolated_cache_is_the_only_one_that_the_child_may_clear(observe, tmp
 
 def test_assignments_before_the_command_reach_the_program(observe):
     assert observe("", "STEPS=4 python -c 'import os; print(os.environ[\"STEPS\"])'").output_tail.strip() == "4"
+
+
+def test_a_file_can_have_another_text_for_one_run(observe, tmp_path):
+    (tmp_path / "helper.py").write_text("def word():\n    return 'old'\n")
+    text = "import inspect, helper\nprint(helper.word(), 'new' in inspect.getsource(helper.word), 'here')\n"
+    plain = observe(text)
+    texts = {
+        str(tmp_path / "helper.py"): "import os\n\ndef word():\n    return 'new'\n",
+        str(tmp_path / "program.py"): text.replace("here", "there"),
+    }
+    replaced = observe(text, texts=texts)
+    again = observe(text)
+    assert plain.output_tail == again.output_tail == "old False here\n"
+    assert replaced.output_tail == "new True there\n"
+    assert observe(text, "python -m helper", texts=texts).problem is None

@@ -68,12 +68,13 @@ def main() -> None:
     _end_with_parent()
     _watch(asked["crash"])
     _import_warplint()
-    from warplint.runner import entry
+    from warplint.runner import entry, overlay
     from warplint.runner.protocol import CHILD_MODULES, Channel, read_request
 
     request = read_request(request_path)
     if request.entry is not None:
         entry.prepare_path(request.entry)
+    overlay.install(request.texts)
     missing = [name for name in ("warp", "numpy") if importlib.util.find_spec(name) is None]
     if missing:
         _refuse(request.records, "no-" + missing[0], f"it has no {' and no '.join(missing)}")

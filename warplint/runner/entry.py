@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
 
+from warplint.runner import overlay
 from warplint.runner.protocol import Entry, EntryKind
 from warplint.verify.records import Place
 
@@ -114,8 +115,12 @@ def _script(target: str) -> _Main:
     if os.path.isdir(path):
         path = os.path.join(path, "__main__.py")
     try:
-        with io.open_code(path) as file:
-            source = file.read()
+        replaced = overlay.text_of(path)
+        if replaced is None:
+            with io.open_code(path) as file:
+                source = file.read()
+        else:
+            source = replaced.encode()
     except OSError as error:
         raise NotStartable(f"cannot read {target}: {error.strerror}") from error
     return _Main(compile(source, path, "exec", dont_inherit=True), path, None, None, target)

@@ -37,7 +37,8 @@ import dataclasses
 import enum
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from warplint.verify.records import to_json
@@ -108,6 +109,8 @@ class Request:
     device: str | None = None
     isolated_cache: bool = False
     seed: int = 0
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Files (absolute real paths) that are to have another text in this run: a fix that is tried out."""
 
 
 def write_request(request: Request, path: str) -> None:

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from warplint.runner import answers
@@ -33,9 +33,12 @@ def _silent(seconds: float) -> None:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How children are run. ``python``: the user's interpreter (None: the active environment's). ``device``: redirect
-    every device request there. ``limits``: per child. ``folder``: its working directory (default: where warplint was
-    started). ``cache``: an isolated kernel cache; None uses the user's own, which is then never cleared.
+    """How children are run.
+
+    ``python``: the user's interpreter (None: the active environment's). ``device``: redirect every device request
+    there. ``limits``: per child. ``folder``: its working directory (default: where warplint was started). ``cache``:
+    an isolated kernel cache; None uses the user's own, which is then never cleared. ``texts``: files that are to have
+    another text in this run. ``tick``: called while the child runs.
     """
 
     python: str | None = None
@@ -44,6 +47,7 @@ class RunOptions:
     folder: str | None = None
     cache: str | None = None
     seed: int = 0
+    texts: Mapping[str, str] = field(default_factory=dict)
     tick: Tick = _silent
 
 
@@ -107,6 +111,7 @@ def _request(
         device=options.device,
         isolated_cache=options.cache is not None,
         seed=options.seed,
+        texts={os.path.realpath(path): text for path, text in options.texts.items()},
     )
 
 

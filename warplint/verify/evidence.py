@@ -47,6 +47,11 @@ def spot(span: Span) -> Spot:
     return _real(span.path), span.line
 
 
+def spot_of(place: Place) -> Spot:
+    """A place that a child told, made comparable with those of spans."""
+    return _real(place[0]), place[1]
+
+
 def spots(spans: Iterable[Span | None]) -> frozenset[Spot]:
     """The places of those spans that are there."""
     return frozenset(spot(span) for span in spans if span is not None)
@@ -163,7 +168,7 @@ def checks_of(finding: Finding, checks: Iterable[KernelCheck]) -> tuple[KernelCh
     kernel = finding.anchor.kernel
     if kernel is None:
         return ()
-    found = [check for check in checks if (_real(check.defined[0]), check.defined[1]) in (spot(kernel),)]
+    found = [check for check in checks if spot_of(check.defined) == spot(kernel)]
     arguments = frozenset(finding.anchor.arguments)
     if not arguments:
         return tuple(found)
@@ -194,8 +199,8 @@ def _memories(event: events.Event) -> tuple[int, ...]:
         return tuple(binding.array.memory for binding in event.bindings if binding.array is not None)
     if isinstance(event, events.Copy):
         return event.source.memory, event.dest.memory
-    if isinstance(event, (events.HostWrite, events.GradWrite)):
+    if isinstance(event, events.HostWrite):
         return (event.dest.memory,)
-    if isinstance(event, (events.HostRead, events.GradRead)):
+    if isinstance(event, (events.HostRead, events.GradRead, events.GradWrite)):
         return (event.array.memory,)
     return ()

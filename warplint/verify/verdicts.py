@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from warplint.builds.count import Comparison, verdict_of
 from warplint.finding import Experiment, Finding, Severity, Source, Status, Verdict
 from warplint.verify.evidence import Evidence, checks_of, spot, spots
 from warplint.verify.records import (
@@ -24,19 +25,12 @@ from warplint.verify.records import (
 
 
 @dataclass(frozen=True)
-class Builds:
-    """Counted builds, per program: the verdict of a build finding needs them (``warplint/builds/count.py``)."""
-
-    verdict_of: Callable[[Finding], Verdict | None]
-
-
-@dataclass(frozen=True)
 class Measurements:
     """All that was measured: a run each, the kernels that were checked alone, the builds that were counted."""
 
     runs: tuple[Evidence, ...] = ()
     alone: tuple[KernelCheck, ...] = ()
-    builds: Builds | None = None
+    builds: tuple[Comparison, ...] = ()
 
 
 def judge(
@@ -77,8 +71,7 @@ def _verdict(finding: Finding, measured: Measurements, experiments: Mapping[str,
     if experiment is Experiment.NONE:
         return None
     if experiment is Experiment.BUILD_COUNT:
-        counted = measured.builds.verdict_of(finding) if measured.builds is not None else None
-        return counted or _not_reached(finding, measured.runs, experiment)
+        return verdict_of(finding, measured.builds) or _not_reached(finding, measured.runs, experiment)
     of_run = _BY_RUN[experiment]
     verdicts = [verdict for run in measured.runs if (verdict := of_run(finding, run)) is not None]
     if not verdicts and experiment is Experiment.KERNEL_CHECK:
