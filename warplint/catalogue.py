@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from warplint import hygiene, registry
+from warplint.report.words import EXPERIMENTS
 from warplint.rule import Rule
 
 
@@ -14,3 +17,16 @@ def catalogue() -> tuple[Rule, ...]:
 def find(word: str, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """The rules that a code, the beginning of a code, or a name means."""
     return tuple(rule for rule in rules if rule.code.startswith(word.upper()) or rule.name == word.lower())
+
+
+def table(rules: Iterable[Rule]) -> str:
+    """The rules as a table in Markdown; the README's is this one."""
+    rows = [
+        f"| {' | '.join((rule.code, rule.name, rule.summary, rule.severity.value, _proof(rule)))} |" for rule in rules
+    ]
+    head = ["| code | name | what it finds | severity | proven by |", "| --- | --- | --- | --- | --- |"]
+    return "\n".join([*head, *rows])
+
+
+def _proof(rule: Rule) -> str:
+    return EXPERIMENTS[rule.experiment] or "nothing to run"

@@ -16,6 +16,7 @@ from warplint import __version__
 from warplint.config import ConfigError
 from warplint.discovery import DiscoveryError
 from warplint.finding import Severity
+from warplint.registry import RegistryError
 from warplint.report.renderers import FORMATS
 
 OK, FINDINGS, FAILED, INTERRUPTED = 0, 1, 2, 130
@@ -36,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _prepare_streams()
     try:
         return _dispatch(words)
-    except (ConfigError, DiscoveryError, UsageError) as error:
+    except (ConfigError, DiscoveryError, RegistryError, UsageError) as error:
         print(f"warplint: error: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
@@ -111,7 +112,7 @@ def _rule_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("codes", nargs="*", metavar="CODE", help="a code, its beginning, or a name")
     parser.add_argument("--all", action="store_true", help="the pages of all rules")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--format", choices=("text", "json", "markdown"), default="text")
     return parser
 
 

@@ -14,6 +14,7 @@ from warplint import catalogue, cli, config
 from warplint.config import Settings
 from warplint.discovery import Discovered, discover, excluded
 from warplint.finding import Experiment, Finding, Source, Status
+from warplint.report import words
 from warplint.report.look import Look, wants_colour
 from warplint.report.model import Report, Verification
 from warplint.report.renderers import renderer
@@ -51,6 +52,8 @@ def rule(options: argparse.Namespace) -> int:
     asked = [each for word in options.codes for each in _known(word, rules)] if options.codes else list(rules)
     if options.format == "json":
         print(json.dumps([rule_json(each) for each in asked], indent=2))
+    elif options.format == "markdown":
+        print(catalogue.table(asked))
     elif options.codes or options.all:
         print("\n\n".join(page(each) for each in asked))
     else:
@@ -80,8 +83,8 @@ def gradcheck(options: argparse.Namespace, given: Mapping[str, Any], command: Se
 
 def page(rule: Rule) -> str:
     """A rule's page: its documentation and the line that says what kind of rule it is."""
-    proof = f"proven by {rule.experiment.value}, since {rule.since}"
-    facts = f"group {rule.group.value}, severity {rule.severity.value}, {proof}"
+    proof = "" if rule.experiment is Experiment.NONE else f"proven by {words.EXPERIMENTS[rule.experiment]}, "
+    facts = f"group {rule.group.value}, severity {rule.severity.value}, {proof}since {rule.since}"
     text = rule.documentation
     head, _, rest = text.partition("\n")
     if not head.startswith("# "):

@@ -213,13 +213,14 @@ def _reports(
 ) -> Iterator[FileReport]:
     closure = ImportClosure(project)
     keys = {path: _key(path, project, closure, cache) for path in paths} if cache else {}
-    known = {path: cache.get(key, FileReport) for path, key in keys.items() if key} if cache else {}
-    todo = [path for path in paths if known.get(path) is None]
+    found = ((path, cache.get(key, FileReport)) for path, key in keys.items() if key and cache)
+    known = {path: report for path, report in found if report is not None}
+    todo = [path for path in paths if path not in known]
     for report in _examined(todo, project, closure, task, jobs):
         known[report.path] = report
         if cache and keys[report.path]:
             cache.put(keys[report.path], report)
-    yield from (report for path in paths if (report := known[path]) is not None)
+    yield from (known[path] for path in paths)
 
 
 def _key(path: str, project: Project, closure: ImportClosure, cache: Cache) -> str:

@@ -27,8 +27,12 @@ SUPPRESSION_MARKS = (b"noqa", b"warplint:")
 """One of these stands in every comment that silences findings."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_WIDE_ENCODINGS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"))
-_WIDE_ENCODINGS += ((codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
+_WIDE_ENCODINGS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
 
 
 class Unreadable(Exception):

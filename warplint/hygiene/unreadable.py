@@ -1,11 +1,11 @@
 """# unreadable (NVW900)
 
-## What it says
+## What it does
 
-The file was not checked: it cannot be read, decoded or parsed, or warplint itself failed on it. There is one finding,
-at the place of the error; the other files are checked all the same.
+Reports a file that was not checked: it cannot be read, decoded or parsed, or warplint itself failed on it. There is
+one finding, at the place of the error; the other files are checked all the same.
 
-## Why it is a finding
+## Why is this bad
 
 A run that passes over a file in silence looks like a run that found nothing. So a file that was not checked counts as
 a finding (exit status 1), and `--select` does not turn it off; `--ignore NVW900` does.
@@ -17,11 +17,19 @@ def step(a, b:
     return a
 ```
 
-## What to do
+## Use instead
 
-Repair the file. A file for another version of Python, or a template, can be left out with
+A file that Python can parse. A file for another version of Python, or a template, can be left out with
 `extend-exclude = ["templates"]`. Where the message says that warplint failed, it is a fault of warplint: please report
 it with the file.
+
+## How it is verified
+
+It is not: there is nothing to run.
+
+## Limits
+
+flake8 reports syntax errors itself (E999) and calls no plugin for such a file.
 """
 
 from __future__ import annotations

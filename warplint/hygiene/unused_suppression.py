@@ -1,18 +1,12 @@
 """# unused-suppression (NVW901)
 
-## What it says
+## What it does
 
-A `# noqa: NVW…` or `# warplint: ignore[…]` comment suppresses nothing.
+Reports a `# noqa: NVW…` or `# warplint: ignore[…]` comment that suppresses nothing.
 
-## Why it is a finding
+## Why is this bad
 
-A comment that outlives its fault hides the next one: the next person to overwrite an array on that line gets no
-warning.
-
-## When it is only information
-
-A line in a function that no trace reached (it is called from a file that was not checked, say, or the budget ran out)
-may well be found at fault by another run, so the comment may be needed there: severity `info`, hidden by default.
+A comment that outlives its fault hides the next one: whoever overwrites an array on that line gets no warning.
 
 ## Example
 
@@ -22,10 +16,21 @@ wp.launch(step, dim=n, inputs=[a], outputs=[b])  # noqa: NVW101
 
 where `a` is never written again.
 
-## What to do
+## Use instead
 
-Remove the code from the comment. Codes of other linters in the same comment are not looked at, and neither is a bare
-`# noqa`, which may be there for any of them. Rules that are switched off (`ignore`, `per-file-ignores`) are left aside.
+The line without the comment, or without the code in it.
+
+## How it is verified
+
+It is not. With `--verify` a comment that suppresses a finding which only the run showed is in use.
+
+## Limits
+
+A line in a function that no trace reached (it is called from a file that was not checked, say, or the budget ran out)
+may well be found at fault by another run, so the comment may be needed there: severity `info`, hidden by default.
+Codes of other linters in the same comment are not looked at, and neither is a bare `# noqa`, which may be there for any
+of them. Rules that are switched off (`ignore`, `per-file-ignores`) are left aside. flake8 does not report this rule: it
+sees one file at a time.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ def document(report: Report) -> dict[str, Any]:
     }
     if report.statistics is not None:
         value["statistics"] = dict(report.statistics)
-    return finite(value)
+    plain: dict[str, Any] = finite(value)
+    return plain
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:

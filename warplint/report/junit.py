@@ -39,8 +39,8 @@ def _suite(root: xml.Element, path: str, findings: tuple[Finding, ...]) -> None:
     suite = xml.SubElement(root, "testsuite", name=_clean(path), tests=count, failures=count, errors="0")
     for finding in findings:
         name = f"{finding.code} {finding.name}"
-        place = {"file": _clean(path), "line": str(finding.span.line)}
-        case = xml.SubElement(suite, "testcase", name=name, classname=_clean(path), **place)
+        place = {"name": name, "classname": _clean(path), "file": _clean(path), "line": str(finding.span.line)}
+        case = xml.SubElement(suite, "testcase", place)
         failure = xml.SubElement(case, "failure", message=_clean(finding.message), type=finding.severity.value)
         failure.text = _clean(f"{path}:{finding.span.line}:{finding.span.column}\n{message(finding)}")
 
