@@ -27,6 +27,8 @@ class Read:
     index: str
     order: int
     span: Span
+    component: str = ""
+    """The only component that is meant: ``"1"`` for ``a[i].y`` and ``a[i][1]``, a field's name, "" for all of it."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,14 @@ class Store:
     whole: bool = True
     conditional: bool = False
     multiplier: Paths = frozenset()
-    """For MULTIPLY: the paths from which gradient flows into the multiplier."""
+    """For MULTIPLY: the paths from which gradient flows into the multiplier. (``active`` holds ``path`` too. The old
+    value, which the multiplier's adjoint reads, is not among ``needs``: the store itself destroys it, which is the
+    fault INPLACE_MULTIPLY.)"""
     covers_array: bool | None = None
     """Whether the launch rewrites every element of the array: thread-indexed, unconditional."""
+    component: str = ""
+    """As in :class:`Read`; "" where ``whole``."""
+    every_thread: bool | None = None
 
 
 class KernelFaultKind(str, enum.Enum):
@@ -116,7 +123,7 @@ class KernelFault:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A kernel parameter. ``annotation`` is its source text; ``kind``: ``array``, ``struct``, ``scalar``, ``unknown``."""
+    """A kernel parameter. ``annotation`` is its text; ``kind``: ``array``, ``struct``, ``scalar`` or ``unknown``."""
 
     name: str
     annotation: str

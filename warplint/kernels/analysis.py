@@ -1,0 +1,242 @@
+"""The adjoint-need analysis: what one kernel does to memory, and what its adjoint reads.
+
+``summarise`` executes the kernel's ``ast`` abstractly, once, with functions in place and loops as Warp makes them.
+Two ideas make it right. What a value stands on (its *tokens*) passes through everything, also through sums and locals,
+since Warp recomputes locals in the backward pass from what memory holds then. And a need is conditional: an adjoint
+reads a value only where gradient flows through the operation's other side; so needs hang on values, arrive with them
+at stores, and whoever knows which arrays carry gradient decides.
+
+Theory: Hascoët, Naumann, Pascual, *"To be recorded" analysis in reverse-mode automatic differentiation*, 2005.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from dataclasses import dataclass, field
+
+from warplint.finding import Span
+from warplint.kernels import types
+from warplint.kernels.faults import faults
+from warplint.kernels.ledger import MOST_STEPS, File, Ledger, Needed, Overrun, StoreRecord, Token, TokenKind
+from warplint.kernels.operations import Frame
+from warplint.kernels.source import Constant, KernelSource, span_of
+from warplint.kernels.statements import Interpreter, parameter_value
+from warplint.kernels.summary import KernelSummary, Need, Parameter, Read, Store, StoreKind
+from warplint.kernels.types import Kind, Type, dotted
+from warplint.kernels.values import members, union
+
+LONGEST_TEXT = 60
+"""Operations are quoted up to this many characters."""
+
+_KINDS = {Kind.ARRAY: "array", Kind.STRUCT: "struct", Kind.UNKNOWN: "unknown"}
+
+
+def summarise(source: KernelSource) -> KernelSummary:
+    """The summary of a kernel; cached by node, captured values and the options that shape the adjoint.
+
+    Never raises for what the kernel holds: where the analysis gives up, ``complete`` is false and ``why`` says it.
+    """
+    return _summarised(_Request(source, _captures(source)))
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A kernel, equal to another one where its summary must be."""
+
+    source: KernelSource = field(compare=False)
+    captures: tuple[object, ...]
+
+
+def _captures(source: KernelSource) -> tuple[object, ...]:
+    """Everything outside a kernel's text that its summary depends on."""
+    meanings = tuple(_comparable(source.scope.resolve(name)) for name in _free_names(source.node))
+    return (source.node, source.path, source.max_unroll, source.enable_backward, meanings)
+
+
+def _comparable(meaning: object) -> object:
+    """A meaning as part of a key: constants by type and text, since ``1 == True`` and lists have no hash."""
+    if isinstance(meaning, Constant):
+        return (type(meaning.value), repr(meaning.value))
+    return meaning
+
+
+@functools.lru_cache(maxsize=8192)
+def _free_names(node: ast.FunctionDef) -> tuple[str, ...]:
+    """The dotted names in a function that may mean something outside it."""
+    names: dict[str, None] = {}
+    own = {argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            own.add(each.id)
+        name = dotted(each) if isinstance(each, (ast.Name, ast.Attribute)) else None
+        if name is not None:
+            names[name] = None
+    return tuple(name for name in names if name.partition(".")[0] not in own)
+
+
+@functools.lru_cache(maxsize=8192)
+def _summarised(request: _Request) -> KernelSummary:
+    first = _Analysis(request.source)
+    if first.run(unrolled_steps=MOST_STEPS):
+        return first.summary()
+    second = _Analysis(request.source)
+    second.run(unrolled_steps=0)
+    return second.summary()
+
+
+class _Analysis:
+    """One run over one kernel."""
+
+    def __init__(self, source: KernelSource) -> None:
+        self.source = source
+        self.file = File(source.path, source.lines)
+        self.ledger = Ledger()
+        self.why = ""
+        self._spans: dict[ast.AST, Span] = {}
+        self._reads: dict[Token, Read] = {}
+        arguments = source.node.args
+        self.types: dict[ast.arg, Type] = {
+            argument: types.annotated(argument.annotation, source.scope)
+            for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        }
+
+    def run(self, *, unrolled_steps: int) -> bool:
+        """Execute the kernel; false where the budget ran out."""
+        node = self.source.node
+        parameters = {argument.arg: parameter_value(argument.arg, of) for argument, of in self.types.items()}
+        frame = Frame(self.source.scope, self.file, parameters, functions=(node,))
+        interpreter = Interpreter(self.ledger, frame, self.source.max_unroll, unrolled_steps)
+        try:
+            interpreter.block(node.body)
+        except Overrun as overrun:
+            self.why = str(overrun)
+            return False
+        except RecursionError:
+            self.why = "expressions nested too deep"
+        if self.ledger.unresolved and not self.why:
+            self.why = "unknown callee: " + ", ".join(self.ledger.unresolved)
+        return True
+
+    # -- from bit sets to the public summary ---------------------------------------------------------------------
+
+    def summary(self) -> KernelSummary:
+        """What was found, in public terms."""
+        ledger, node = self.ledger, self.source.node
+        reads = [token for token in ledger.tokens if token.kind is TokenKind.READ and not token.component]
+        found = faults(ledger, self._span, self._read)
+        stores = self._stores()
+        return KernelSummary(
+            node.name,
+            self._span(node, self.file),
+            tuple(self._parameter(argument, of) for argument, of in self.types.items()),
+            tuple(sorted(map(self._read, reads), key=lambda read: read.order)),
+            stores,
+            found,
+            not self.why,
+            self.why,
+            ledger.custom_adjoint,
+            frozenset(token.path for token in reads),
+            frozenset(store.path for store in stores),
+        )
+
+    def _span(self, node: ast.AST, file: File) -> Span:
+        span = self._spans.get(node)
+        if span is None:
+            span = self._spans[node] = span_of(node, file.path, file.lines)
+        return span
+
+    def _read(self, token: Token) -> Read:
+        read = self._reads.get(token)
+        if read is None:
+            span = self._span(token.node, token.file)
+            read = self._reads[token] = Read(token.path, token.index, token.order, span, token.component)
+        return read
+
+    def _parameter(self, argument: ast.arg, of: Type) -> Parameter:
+        text = ast.unparse(argument.annotation) if argument.annotation is not None else ""
+        element = of.element.name if of.element is not None else ""
+        return Parameter(argument.arg, text, _KINDS.get(of.kind, "scalar"), element or None, of.ndim, of.floating)
+
+    def _stores(self) -> tuple[Store, ...]:
+        """The stores; what an unrolled loop repeats at one index is one store, at its last place in the order."""
+        merged: dict[tuple[object, ...], StoreRecord] = {}
+        for record in self.ledger.stores:
+            key = (record.node, record.path, record.symbol, record.component, record.kind)
+            known = merged.get(key)
+            if known is None:
+                merged[key] = record
+                continue
+            known.order = max(known.order, record.order)
+            known.needs |= record.needs
+            known.multiplier |= record.multiplier
+            known.conditional &= record.conditional
+            known.value = known.value.like(
+                active=known.value.active | record.value.active,
+                depends=known.value.depends | record.value.depends,
+                cuts=known.value.cuts | record.value.cuts,
+            )
+        needs: dict[int, tuple[Need, ...]] = {}
+        return tuple(self._store(record, needs) for record in sorted(merged.values(), key=lambda record: record.order))
+
+    def _store(self, record: StoreRecord, known: dict[int, tuple[Need, ...]]) -> Store:
+        ledger, value = self.ledger, record.value
+        active = ledger.path_names(value.active)
+        needs: list[Need] = []
+        for number in members(record.needs):
+            if number not in known:
+                known[number] = self._needs(ledger.needs[number])
+            needs.extend(known[number])
+        every_thread = self._every_thread(record)
+        return Store(
+            record.path,
+            record.symbol,
+            record.kind,
+            record.order,
+            self._span(record.node, record.file),
+            active,
+            ledger.path_names(value.depends) | active,
+            tuple(needs),
+            tuple((path, cut) for path, cut in ledger.cut_names(value.cuts) if path not in active),
+            not record.component,
+            record.conditional,
+            ledger.path_names(record.multiplier),
+            _covers_array(record, every_thread),
+            record.component,
+            every_thread=every_thread,
+        )
+
+    def _needs(self, need: Needed) -> tuple[Need, ...]:
+        """One need for each array element it reads."""
+        tokens = [self.ledger.tokens[number] for number in members(need.tokens)]
+        reads = [self._read(token) for token in tokens if token.kind is TokenKind.READ]
+        if not reads:
+            return ()
+        given = self.ledger.path_names(need.given)
+        operation = _shortened(need.what + ast.unparse(need.node).partition("\n")[0])
+        span = self._span(need.node, need.file)
+        return tuple(Need(read, given, operation, span, need.destination) for read in reads)
+
+    def _every_thread(self, record: StoreRecord) -> bool | None:
+        """Whether each thread stores to an element of its own: the index holds each dimension of the thread's index."""
+        lanes = {abs(index.lane) for index in record.index if index.lane}
+        if lanes and lanes >= set(self.ledger.lane_names):
+            return True
+        return None if union(index.threads for index in record.index) or not record.index else False
+
+
+def _covers_array(record: StoreRecord, every_thread: bool | None) -> bool | None:
+    """True: the launch rewrites all of it; None: it may (bounds and sizes decide)."""
+    if record.component or record.kind is not StoreKind.STORE:
+        return False
+    if record.conditional and not record.bounded:
+        return False
+    if every_thread is True and all(index.lane > 0 for index in record.index):
+        return None if record.conditional or record.loops else True
+    if record.loops or every_thread is None or all(isinstance(index.constant, int) for index in record.index):
+        return None
+    return False
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

@@ -1,0 +1,140 @@
+"""Faults that lie wholly inside one kernel: each follows from a need that arrives at a store and is lost on the way."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from warplint.finding import Span
+from warplint.kernels.ledger import File, Ledger, Needed, StoreRecord, Token, TokenKind
+from warplint.kernels.summary import KernelFault, KernelFaultKind, Read, StoreKind
+from warplint.kernels.values import members
+
+SpanOf = Callable[[ast.AST, File], Span]
+
+_LOST: dict[TokenKind, KernelFaultKind] = {TokenKind.COMPONENT: KernelFaultKind.COMPONENT_MULTIPLY}
+"""Tokens that are gone whatever happens in memory, and the fault that needing one is."""
+
+
+@dataclass
+class _Draft:
+    """A fault in the making: what several stores say of one statement is one fault."""
+
+    kind: KernelFaultKind
+    node: ast.AST
+    file: File
+    order: int
+    read: Token | None = None
+    given: int = 0
+    into: set[str] = field(default_factory=set)
+    what: str = ""
+
+
+def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) -> tuple[KernelFault, ...]:
+    """All faults of the kernel, in the order of the statements they stand at."""
+    consumers = _consumers(ledger)
+    drafts: dict[tuple[object, ...], _Draft] = {}
+    for key, draft in (*_multiplied(ledger), *_lost(ledger, consumers), *_overwritten(ledger, consumers)):
+        known = drafts.setdefault(key, draft)
+        known.given |= draft.given
+        known.into |= draft.into
+    return tuple(
+        KernelFault(
+            draft.kind,
+            span_of(draft.node, draft.file),
+            draft.order,
+            ledger.path_names(draft.given),
+            frozenset(draft.into),
+            ast.unparse(draft.node).partition("\n")[0],
+            draft.what,
+            read_of(draft.read) if draft.read is not None else None,
+        )
+        for draft in sorted(drafts.values(), key=lambda draft: draft.order)
+    )
+
+
+def _consumers(ledger: Ledger) -> dict[int, set[str]]:
+    """For each need that arrives at a store: the paths stored to."""
+    arriving: dict[int, set[str]] = defaultdict(set)
+    for store in ledger.stores:
+        for number in members(store.needs):
+            arriving[number].add(store.path)
+    return arriving
+
+
+def _multiplied(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:
+    """``a[i] *= e`` where e may carry gradient: its adjoint reads the product in place of a's old value."""
+    for store in ledger.stores:
+        if store.kind is not StoreKind.MULTIPLY or not store.multiplier:
+            continue
+        given = store.multiplier
+        if store.component:
+            given |= ledger.path_bit(store.path)
+        kind = KernelFaultKind.INPLACE_MULTIPLY
+        draft = _Draft(kind, store.node, store.file, store.order, None, given, {store.path}, store.component)
+        yield (kind, store.node), draft
+
+
+def _lost(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:
+    """Needs of something that no memory holds."""
+    for number, into in consumers.items():
+        need = ledger.needs[number]
+        for token in map(ledger.tokens.__getitem__, members(need.tokens)):
+            kind = _LOST.get(token.kind)
+            if kind is not None:
+                draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path)
+                yield (kind, need.node, token.node), draft
+
+
+def _overwritten(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:
+    """Stores to an element whose old value some adjoint of the same kernel needs: the first one after the read."""
+    stores: dict[tuple[str, str], list[StoreRecord]] = defaultdict(list)
+    for store in ledger.stores:
+        if "?" not in store.symbol:
+            stores[store.path, store.symbol].append(store)
+    for number, into in consumers.items():
+        need = ledger.needs[number]
+        for token in map(ledger.tokens.__getitem__, members(need.tokens)):
+            if token.kind is not TokenKind.READ:
+                continue
+            overwriting = _first_after(token, stores.get((token.path, token.index), []))
+            if overwriting is not None:
+                yield _overwrite(overwriting, token, need, into)
+
+
+def _overwrite(store: StoreRecord, token: Token, need: Needed, into: set[str]) -> tuple[tuple[object, ...], _Draft]:
+    """A need that follows the destination's activity holds whatever else is active, so those faults stay apart."""
+    kind = KernelFaultKind.READ_THEN_OVERWRITTEN
+    given = 0 if need.destination else need.given
+    draft = _Draft(kind, store.node, store.file, store.order, token, given, set(into), ast.unparse(need.node))
+    return (kind, store.node, token.path, token.index, need.destination), draft
+
+
+def _first_after(token: Token, stores: list[StoreRecord]) -> StoreRecord | None:
+    """The first store that replaces what was read, in the same iteration or in a later one of a loop around both."""
+    for store in stores:
+        if not _overlap(token.component, store.component):
+            continue
+        again = token.loops & store.loops & ~(token.varies | store.varies)
+        if again or (store.order > token.order and not _exclusive(token, store)):
+            return store
+    return None
+
+
+def _overlap(a: str, b: str) -> bool:
+    """Whether two components share memory: one lies in the other, or a component is not known."""
+    if not a or not b or "?" in a + b:
+        return True
+    short, long = sorted((a.split("."), b.split(".")), key=len)
+    return all(x == y or not (_known(x) and _known(y)) for x, y in zip(short, long, strict=False))
+
+
+def _known(component: str) -> bool:
+    return component.isdigit() or component.isidentifier()
+
+
+def _exclusive(token: Token, store: StoreRecord) -> bool:
+    """Whether they stand in different arms of one branch."""
+    return any((number, not arm) in store.arms for number, arm in token.arms)

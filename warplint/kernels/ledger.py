@@ -1,0 +1,230 @@
+"""The book of one analysis: numbers for paths, tokens and needs, the stores met so far, and the step budget.
+
+A *token* is something that must still be there in the backward pass for a value to be had again: an array element as
+it was read, a local that a dynamic loop overwrites, the result of an atomic. A *need* says that some adjoint reads
+some tokens, if gradient flows through given paths; it hangs on values and arrives at stores.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from warplint.kernels.summary import Cut, StoreKind
+from warplint.kernels.values import Value, members, union
+
+MOST_STEPS = 60_000
+"""Expressions and statements evaluated per kernel, unrolled loops and inlined functions counted each time."""
+MOST_NEEDS = 6_000
+"""Different needs per kernel; contact kernels of big solvers have more."""
+
+
+class Overrun(Exception):
+    """The budget is spent: the kernel's summary is incomplete."""
+
+
+Arms = frozenset[tuple[int, bool]]
+"""Which arms of which branches (by number) something stands in."""
+
+
+@dataclass(frozen=True)
+class File:
+    """Where a node stands: the path for spans, and the text by line where columns need converting."""
+
+    path: str
+    lines: Sequence[str] | None = None
+
+
+class TokenKind(enum.Enum):
+    """Why a value may be gone in the backward pass."""
+
+    READ = "read"
+    """An array element: gone when it is overwritten."""
+    CARRIED = "carried"
+    """A local that a dynamic loop carries, inside the loop: always gone."""
+    AFTER = "after"
+    """A local that a dynamic loop assigned, after the loop: always gone."""
+    ATOMIC = "atomic"
+    """The old value that an atomic returned: gone as soon as it is there."""
+    COMPONENT = "component"
+    """A component of a local composite that was replaced in place: its cotangent is not cleared."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """What a value stands on. ``path`` and ``index`` for reads and atomics, ``path`` is the local's name otherwise."""
+
+    kind: TokenKind
+    path: str
+    index: str
+    component: str
+    order: int
+    node: ast.AST
+    file: File
+    varies: int = 0
+    loops: int = 0
+    arms: Arms = frozenset()
+
+
+@dataclass(frozen=True)
+class Needed:
+    """An adjoint reads ``tokens``, if gradient flows through any of the paths ``given``."""
+
+    tokens: int
+    given: int
+    destination: bool
+    node: ast.AST
+    file: File
+    what: str
+    order: int
+
+
+@dataclass
+class StoreRecord:
+    """A store as met: the sets are still bit sets."""
+
+    path: str
+    index: tuple[Value, ...]
+    symbol: str
+    component: str
+    kind: StoreKind
+    order: int
+    node: ast.AST
+    file: File
+    value: Value
+    needs: int
+    multiplier: int = 0
+    conditional: bool = False
+    bounded: bool = False
+    """Conditional on a comparison of the thread's index with a size only."""
+    loops: int = 0
+    arms: Arms = frozenset()
+
+    @property
+    def varies(self) -> int:
+        """The dynamic loops in which the index changes."""
+        return union(index.varies for index in self.index)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point to which the ledger can go back: a trial pass over a loop's body leaves no records."""
+
+    stores: int
+    order: int
+    versions: dict[str, int]
+    fresh: int
+
+
+@dataclass
+class Ledger:
+    """See the module. One ledger belongs to one analysis of one kernel."""
+
+    paths: dict[str, int] = field(default_factory=dict)
+    tokens: list[Token] = field(default_factory=list)
+    needs: list[Needed] = field(default_factory=list)
+    stores: list[StoreRecord] = field(default_factory=list)
+    order: int = 0
+    steps: int = 0
+    fresh: int = 0
+    custom_adjoint: bool = False
+    unresolved: dict[str, None] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    symbols: dict[str, object] = field(default_factory=dict)
+    carried: int = 0
+    """The tokens of locals that dynamic loops overwrite."""
+    lane_names: dict[int, str] = field(default_factory=dict)
+    loops: dict[tuple[object, ...], int] = field(default_factory=dict)
+    branches: int = 0
+    _token_numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _need_numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def step(self) -> None:
+        """Count one step; raises :class:`Overrun` when the budget is spent."""
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise Overrun(f"more than {MOST_STEPS} steps")
+
+    def tick(self) -> int:
+        """The next number in the order of reads and stores."""
+        self.order += 1
+        return self.order
+
+    def path_bit(self, path: str) -> int:
+        """The bit of an access path."""
+        return 1 << self.paths.setdefault(path, len(self.paths))
+
+    def path_names(self, bits: int) -> frozenset[str]:
+        """The paths of a bit set."""
+        names = list(self.paths)
+        return frozenset(names[number] for number in members(bits))
+
+    def token(self, token: Token, identity: tuple[object, ...]) -> int:
+        """The bit of a token; tokens with one identity are one token (the first one's place is kept)."""
+        key = (token.kind, token.path, token.index, token.component, *identity)
+        number = self._token_numbers.get(key)
+        if number is None:
+            number = self._token_numbers[key] = len(self.tokens)
+            self.tokens.append(token)
+            if token.kind in (TokenKind.CARRIED, TokenKind.AFTER):
+                self.carried |= 1 << number
+        return 1 << number
+
+    def need(
+        self, tokens: int, given: int, node: ast.AST, file: File, what: str = "", destination: bool = False
+    ) -> int:
+        """The bit of a need, or 0 where there is nothing to read or nothing to be active."""
+        if not tokens or not (given or destination):
+            return 0
+        key = (tokens, given, destination, node)
+        number = self._need_numbers.get(key)
+        if number is None:
+            if len(self.needs) >= MOST_NEEDS:
+                raise Overrun(f"more than {MOST_NEEDS} needs")
+            number = self._need_numbers[key] = len(self.needs)
+            self.needs.append(Needed(tokens, given, destination, node, file, what, self.order))
+        return 1 << number
+
+    def cut(self, paths: int, why: Cut) -> int:
+        """The bit set of cuts that says: gradient from each of ``paths`` stops here, for this reason."""
+        offset = _CUTS.index(why)
+        bits = 0
+        for number in members(paths):
+            bits |= 1 << (len(_CUTS) * number + offset)
+        return bits
+
+    def cut_names(self, cuts: int) -> list[tuple[str, Cut]]:
+        """Path and reason of each cut."""
+        names = list(self.paths)
+        return [(names[number // len(_CUTS)], _CUTS[number % len(_CUTS)]) for number in members(cuts)]
+
+    def mark(self) -> Mark:
+        """See :class:`Mark`."""
+        return Mark(len(self.stores), self.order, dict(self.versions), self.fresh)
+
+    def rollback(self, mark: Mark) -> None:
+        """Forget the stores met since the mark; what was numbered keeps its number."""
+        del self.stores[mark.stores :]
+        self.order, self.versions, self.fresh = mark.order, dict(mark.versions), mark.fresh
+
+    def own_symbol(self, wanted: str, owner: object) -> str:
+        """A symbol that means one thing in this kernel: ``wanted``, primed where another value has that name."""
+        while self.symbols.setdefault(wanted, owner) != owner:
+            wanted += "'"
+        return wanted
+
+    def lane_symbol(self, lane: int, wanted: str) -> str:
+        """The symbol of one dimension of the thread's index: the first name that the kernel gives it."""
+        if lane not in self.lane_names:
+            self.lane_names[lane] = self.own_symbol(wanted, ("lane", lane))
+        return self.lane_names[lane]
+
+    def fresh_symbol(self) -> str:
+        """A symbol that equals no other."""
+        self.fresh += 1
+        return f"?{self.fresh}"
+
+
+_CUTS = tuple(Cut)

@@ -1,0 +1,113 @@
+"""Which locals a loop's body carries from one iteration into the next: a syntactic question, asked once per loop."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Names:
+    """Names read before they are certainly assigned, names assigned somewhere, names assigned on all paths."""
+
+    exposed: set[str] = field(default_factory=set)
+    assigned: set[str] = field(default_factory=set)
+    certain: set[str] = field(default_factory=set)
+
+    @property
+    def carried(self) -> set[str]:
+        """Assigned, and readable before that: the last iteration's value comes in."""
+        return self.exposed & self.assigned
+
+
+def names_of(statements: Sequence[ast.stmt], test: ast.expr | None = None) -> Names:
+    """The names of a block, run after ``test`` (a ``while`` loop's)."""
+    names = Names()
+    if test is not None:
+        _read(test, names)
+    _block(statements, names)
+    return names
+
+
+def has_break(statements: Sequence[ast.stmt]) -> bool:
+    """Whether a ``break`` leaves the loop whose body this is (those of loops inside it do not)."""
+    return any(
+        isinstance(statement, ast.Break)
+        or (isinstance(statement, ast.If) and (has_break(statement.body) or has_break(statement.orelse)))
+        for statement in statements
+    )
+
+
+def _block(statements: Sequence[ast.stmt], names: Names) -> None:
+    for statement in statements:
+        _statement(statement, names)
+
+
+def _statement(node: ast.stmt, names: Names) -> None:
+    if isinstance(node, ast.If):
+        _read(node.test, names)
+        _arms((node.body, node.orelse), names)
+    elif isinstance(node, ast.For):
+        _read(node.iter, names)
+        inner = Names(certain=set(names.certain))
+        _assign(node.target, inner)
+        _block(node.body, inner)
+        _absorb(inner, names)
+    elif isinstance(node, ast.While):
+        inner = Names(certain=set(names.certain))
+        _read(node.test, inner)
+        _block(node.body, inner)
+        _absorb(inner, names)
+    elif isinstance(node, ast.Assign):
+        _read(node.value, names)
+        for target in node.targets:
+            _assign(target, names)
+    elif isinstance(node, ast.AnnAssign):
+        if node.value is not None:
+            _read(node.value, names)
+            _assign(node.target, names)
+    elif isinstance(node, ast.AugAssign):
+        _read(node.value, names)
+        _read(node.target, names)
+        _assign(node.target, names)
+    else:
+        _read(node, names)
+
+
+def _arms(arms: Iterable[Sequence[ast.stmt]], names: Names) -> None:
+    """Only what every arm assigns is certain."""
+    ends: list[set[str]] = []
+    for arm in arms:
+        inner = Names(certain=set(names.certain))
+        _block(arm, inner)
+        ends.append(inner.certain)
+        _absorb(inner, names)
+    names.certain |= set.intersection(*ends)
+
+
+def _absorb(inner: Names, names: Names) -> None:
+    names.exposed |= inner.exposed
+    names.assigned |= inner.assigned
+
+
+def _assign(target: ast.expr, names: Names) -> None:
+    if isinstance(target, ast.Name):
+        names.assigned.add(target.id)
+        names.certain.add(target.id)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for part in target.elts:
+            _assign(part, names)
+    else:
+        _read(target, names)
+        root = target
+        while isinstance(root, (ast.Subscript, ast.Attribute)):
+            root = root.value
+        if isinstance(root, ast.Name):
+            names.assigned.add(root.id)
+
+
+def _read(node: ast.AST, names: Names) -> None:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name) and each.id not in names.certain:
+            names.exposed.add(each.id)

@@ -1,0 +1,230 @@
+"""Loops: unrolled where Warp unrolls them, otherwise run to a fixpoint.
+
+A loop that stays a loop at run time keeps one copy of each local. The backward pass runs its body again from the last
+iteration to the first, without the values that carried locals had: they are lost, whatever memory holds (measured:
+products, recurrences, conditions on an accumulator, uses after the loop). So a carried local stands on a token CARRIED
+inside, every local assigned inside stands on a token AFTER behind the loop, and whoever needs such a token is wrong.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from warplint.kernels import types
+from warplint.kernels.calls import Calls
+from warplint.kernels.ledger import Token, TokenKind
+from warplint.kernels.liveness import Names, has_break, names_of
+from warplint.kernels.operations import Condition, End, Environment, Exit, LoopExits
+from warplint.kernels.types import Kind
+from warplint.kernels.values import ABSENT, Value, constant
+
+MOST_PASSES = 6
+"""Joining passes over a loop's body before the fixpoint is taken as reached; sets only grow, two or three suffice."""
+
+
+@dataclass
+class Loop:
+    """A loop run to a fixpoint. ``loses_locals`` false: Warp unrolls it, it is only too long to be followed exactly."""
+
+    node: ast.For | ast.While
+    names: Names
+    bit: int
+    loses_locals: bool
+    begin: Callable[[], Condition]
+
+
+class Loops(Calls):
+    """Executes loops."""
+
+    def for_loop(self, node: ast.For) -> None:
+        """``for i in range(...)`` and loops over queries."""
+        if not (isinstance(node.iter, ast.Call) and self.builtin_of(node.iter.func) == "range"):
+            self._fixpoint(self._counted(node, [self.evaluate(node.iter)], loses_locals=True))
+            return
+        bounds = [self.evaluate(argument) for argument in node.iter.args]
+        numbers = _constant_range(bounds)
+        unrolls = numbers is not None and self._unrolls(node, numbers)
+        if numbers is not None and unrolls and self._affordable(node, len(numbers)):
+            self._unrolled(node, numbers)
+        else:
+            self._fixpoint(self._counted(node, bounds, loses_locals=not unrolls))
+
+    def while_loop(self, node: ast.While) -> None:
+        """``while test``."""
+        names = names_of(node.body, node.test)
+
+        def begin() -> Condition:
+            return self.condition(self.evaluate(node.test), node.test, "the condition ", loop=True)
+
+        self._fixpoint(Loop(node, names, self._loop_bit(node), True, begin))
+
+    # -- unrolling -----------------------------------------------------------------------------------------------
+
+    def _unrolls(self, node: ast.For, numbers: range) -> bool:
+        """Warp's own decision (``Adjoint.get_unroll_range``)."""
+        if self._contains_static(node):
+            return True
+        return len(numbers) <= self.max_unroll and not has_break(node.body)
+
+    def _contains_static(self, node: ast.For) -> bool:
+        """A ``wp.static`` that could not be evaluated at declaration, since it reads locals, forces unrolling."""
+        target = node.target.id if isinstance(node.target, ast.Name) else ""
+        for each in ast.walk(node):
+            if isinstance(each, ast.Call) and self.builtin_of(each.func) == "static":
+                read = {name.id for name in ast.walk(each) if isinstance(name, ast.Name)}
+                if target in read or not read.isdisjoint(self.frame.locals):
+                    return True
+        return False
+
+    def _affordable(self, node: ast.For, trips: int) -> bool:
+        """Whether following each iteration leaves budget for the rest of the kernel."""
+        size = sum(1 for _ in ast.walk(node))
+        return trips * size <= (self.unrolled_steps - self.ledger.steps) // 4
+
+    def _unrolled(self, node: ast.For, numbers: range) -> None:
+        """Each iteration in turn, with its index a constant."""
+        height = len(self.conditions)
+        target = node.target.id if isinstance(node.target, ast.Name) else ""
+        breaks: list[Exit] = []
+        ways = [Exit(self.frame.locals, ())]
+        for number in numbers:
+            self.frame.locals = self.meet(ways)
+            self.frame.locals[target] = constant(number)
+            exits = LoopExits(height)
+            self.frame.loops.append(exits)
+            end = self.block(node.body)
+            self.frame.loops.pop()
+            self._leave(height)
+            breaks += exits.at_break
+            ways = [Exit(self.frame.locals, ())] if end is End.REACHED else []
+            ways += exits.at_continue
+            if not ways:
+                break
+        self.frame.locals = self.meet(ways + breaks) if ways or breaks else self.frame.locals
+
+    def _leave(self, height: int) -> None:
+        """Behind a loop only the conditions count under which the function was not left."""
+        self.conditions[height:] = [each for each in self.conditions[height:] if each.returns]
+
+    # -- fixpoint ------------------------------------------------------------------------------------------------
+
+    def _counted(self, node: ast.For, bounds: list[Value], *, loses_locals: bool) -> Loop:
+        """A ``for`` loop; its index is had again in the backward pass from the bounds."""
+        names = names_of(node.body)
+        bit = self._loop_bit(node)
+        target = node.target.id if isinstance(node.target, ast.Name) else ""
+        bound = self.flat(bounds)
+
+        def begin() -> Condition:
+            if target:
+                symbol = self.ledger.own_symbol(target, (node, self.frame.functions))
+                index = bound.like(type=types.INTEGER, symbol=symbol, varies=bound.varies | bit, lane=0)
+                self.frame.locals[target] = index
+            return self.condition(bound, node.iter, "the loop's bound ", loop=True)
+
+        return Loop(node, names, bit, loses_locals, begin)
+
+    def _loop_bit(self, node: ast.AST) -> int:
+        """The bit of a loop, by node and call chain."""
+        loops = self.ledger.loops
+        return 1 << loops.setdefault((node, self.frame.functions), len(loops))
+
+    def _fixpoint(self, loop: Loop) -> None:
+        """Run the body until what comes in stops growing; only the last pass leaves records."""
+        before = Exit(dict(self.frame.locals), ())
+        entry = {**before.locals, **self._carried(loop, before.locals)}
+        for remaining in reversed(range(MOST_PASSES)):
+            mark = self.ledger.mark()
+            ends, breaks, condition = self._pass(loop, entry)
+            grown = self._grown(loop, entry, ends)
+            if not grown:
+                break
+            if remaining:
+                self.ledger.rollback(mark)
+            entry.update(grown)
+        leaving = self.meet([before, *ends, *breaks])
+        self.frame.locals = {**leaving, **dict(self._after(loop, leaving, condition))}
+
+    def _pass(self, loop: Loop, entry: Environment) -> tuple[list[Exit], list[Exit], Condition]:
+        """One run of the body: the ways out of it at its end and at its ``break``s."""
+        height = len(self.conditions)
+        outer_bits, exits = self.loop_bits, LoopExits(height)
+        self.loop_bits |= loop.bit
+        self.frame.locals = dict(entry)
+        self.frame.loops.append(exits)
+        condition = loop.begin()
+        self.conditions.append(condition)
+        end = self.block(loop.node.body)
+        self._leave(height)
+        self.frame.loops.pop()
+        self.loop_bits = outer_bits
+        ends = [Exit(self.frame.locals, ())] if end is End.REACHED else []
+        return ends + exits.at_continue, exits.at_break, condition
+
+    def _grown(self, loop: Loop, entry: Environment, ends: list[Exit]) -> Environment:
+        """The carried locals of which the body made more than came in."""
+        incoming = self.meet([Exit(entry, ()), *ends])
+        return {
+            name: self._overwritten(loop, name, incoming[name], TokenKind.CARRIED)
+            for name in loop.names.carried
+            if name in incoming and not incoming[name].places and not _same(entry.get(name), incoming[name])
+        }
+
+    def _carried(self, loop: Loop, before: Environment) -> Environment:
+        """The carried locals as the body sees them: of some iteration, and lost in the backward pass."""
+        return {
+            name: self._overwritten(loop, name, before[name], TokenKind.CARRIED)
+            for name in loop.names.carried
+            if name in before and not before[name].places
+        }
+
+    def _after(self, loop: Loop, leaving: Environment, condition: Condition) -> Iterator[tuple[str, Value]]:
+        """The locals that the body assigned, as the code behind the loop sees them."""
+        breaking = loop.loses_locals and has_break(loop.node.body)
+        for name in loop.names.assigned:
+            value = leaving.get(name)
+            if value is None or value.places:
+                continue
+            value = self._overwritten(loop, name, self.chosen(value, condition), TokenKind.AFTER)
+            if breaking:
+                lost = value.tokens & self.ledger.carried
+                value.needs |= self.need(lost, value.active, loop.node, "the loop with a break ")
+            yield name, value
+
+    def _overwritten(self, loop: Loop, name: str, value: Value, kind: TokenKind) -> Value:
+        """A local as a loop leaves it: no constant, of no known index, and (if Warp keeps one copy) lost."""
+        symbol = ""
+        if value.type.floating is not True:
+            symbol = self.ledger.own_symbol(name, (loop.node, self.frame.functions, name, kind))
+        value = value.like(
+            constant=ABSENT, fixed=False, symbol=symbol, lane=0, components=None, varies=value.varies | loop.bit
+        )
+        if not loop.loses_locals or value.local or value.type.kind in (Kind.STRUCT, Kind.TILE):
+            return value
+        token = Token(kind, name, "", "", self.ledger.order, loop.node, self.frame.file)
+        value.tokens |= self.ledger.token(token, (loop.node, self.frame.functions))
+        return value
+
+
+def _same(a: Value | None, b: Value | None) -> bool:
+    """Whether two values know the same."""
+    if a is None or b is None:
+        return a is b
+    return (a.active, a.depends, a.tokens, a.needs, a.cuts, a.varies) == (
+        b.active,
+        b.depends,
+        b.tokens,
+        b.needs,
+        b.cuts,
+        b.varies,
+    )
+
+
+def _constant_range(bounds: Sequence[Value]) -> range | None:
+    """The range, where Warp sees its bounds as constants (computed numbers are none: ``range(3 * 2)``)."""
+    numbers = [value.constant for value in bounds if value.fixed and isinstance(value.constant, int)]
+    if len(numbers) != len(bounds) or not 1 <= len(bounds) <= 3 or (len(numbers) == 3 and numbers[2] == 0):
+        return None
+    return range(*numbers)

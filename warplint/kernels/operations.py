@@ -1,0 +1,219 @@
+"""How gradient, dependence and needs pass one operation; how indices and conditions steer a value."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from warplint.kernels import types
+from warplint.kernels.builtins import Derivative, table
+from warplint.kernels.ledger import Arms, File, Ledger
+from warplint.kernels.source import Scope
+from warplint.kernels.summary import Cut
+from warplint.kernels.types import Kind, Type
+from warplint.kernels.values import Value, joined, joined_type, union
+
+
+class End(enum.Enum):
+    """How the execution of a block ended."""
+
+    REACHED = "reached"
+    LEFT_ITERATION = "left-iteration"
+    """By ``break`` or ``continue``."""
+    RETURNED = "returned"
+
+
+@dataclass
+class Condition:
+    """What must hold for the statements under it to run.
+
+    ``bounded``: it only compares the thread's index with a size. ``loop``: it is a loop's bound. ``returns``: where it
+    does not hold the function was left, so that it also governs what stands behind the loop around it. ``arm``: the
+    number of the branch, and which of its arms.
+    """
+
+    tokens: int
+    depends: int
+    threads: int
+    varies: int
+    node: ast.AST
+    file: File
+    what: str
+    bounded: bool = False
+    loop: bool = False
+    returns: bool = False
+    arm: tuple[int, bool] | None = None
+
+
+Environment = dict[str, Value]
+
+
+@dataclass
+class Exit:
+    """The locals at a ``continue`` or ``break``, and the conditions it stands under, from the loop's body on."""
+
+    locals: Environment
+    conditions: tuple[Condition, ...]
+
+
+@dataclass
+class LoopExits:
+    """The ``continue``s and ``break``s of one run of a loop's body."""
+
+    height: int
+    at_continue: list[Exit] = field(default_factory=list)
+    at_break: list[Exit] = field(default_factory=list)
+
+
+@dataclass
+class Frame:
+    """A kernel or an inlined function in execution; ``functions`` are the nodes it is inside, outermost first."""
+
+    scope: Scope
+    file: File
+    locals: Environment = field(default_factory=dict)
+    returned: list[Value] = field(default_factory=list)
+    conditions_at_entry: int = 0
+    functions: tuple[ast.AST, ...] = ()
+    loops: list[LoopExits] = field(default_factory=list)
+
+
+class Operations:
+    """The state of an analysis, and the rules by which values combine."""
+
+    def __init__(self, ledger: Ledger, frame: Frame, max_unroll: int, unrolled_steps: int) -> None:
+        """``unrolled_steps``: the steps up to which unrolled loops are followed iteration by iteration."""
+        self.ledger = ledger
+        self.frame = frame
+        self.max_unroll = max_unroll
+        self.unrolled_steps = unrolled_steps
+        self.conditions: list[Condition] = []
+        self.loop_bits = 0
+        """The dynamic loops that are being executed."""
+        self.table = table()
+        self.annotations: dict[ast.expr, Type] = {}
+
+    def apply(self, name: str, arguments: list[Value], node: ast.AST) -> Value:
+        """The value of builtin ``name`` on ``arguments``, by the table of builtins."""
+        derivative = self.table.derivative(name)
+        if derivative is Derivative.FLAT:
+            return self.flat(arguments)
+        if derivative is Derivative.MISSING:
+            return self.flat(arguments, Cut.NONDIFFERENTIABLE)
+        value = self.linear(arguments)
+        if value.active and derivative is not Derivative.LINEAR:
+            value.needs |= self._read_by_adjoint(name, derivative, arguments, node)
+        return value
+
+    def _read_by_adjoint(self, name: str, derivative: Derivative, arguments: list[Value], node: ast.AST) -> int:
+        """The needs of one nonlinear operation."""
+        if derivative is Derivative.NONLINEAR:
+            tokens = union(argument.tokens for argument in arguments)
+            return self.need(tokens, union(argument.active for argument in arguments), node)
+        needs = 0
+        for argument, positions in zip(arguments, self.table.reads[name], strict=False):
+            if argument.active:
+                tokens = union(arguments[position].tokens for position in positions if position < len(arguments))
+                needs |= self.need(tokens, argument.active, node)
+        return needs
+
+    def need(self, tokens: int, given: int, node: ast.AST, what: str = "") -> int:
+        """The bit of a need at a node of the file being executed."""
+        return self.ledger.need(tokens, given, node, self.frame.file, what)
+
+    def linear(self, arguments: Iterable[Value]) -> Value:
+        """The union of the arguments: sums, constructors, casts between floats."""
+        value = Value()
+        floating: bool | None = False
+        for argument in arguments:
+            value.active |= argument.active
+            value.depends |= argument.depends
+            value.tokens |= argument.tokens
+            value.needs |= argument.needs
+            value.cuts |= argument.cuts
+            value.threads |= argument.threads
+            value.varies |= argument.varies
+            value.type = joined_type(value.type, argument.type)
+            if floating is not True and argument.type.floating is not False:
+                floating = argument.type.floating
+        if value.type.floating is not floating and value.type.kind is Kind.SCALAR:
+            value.type = types.REAL if floating else Type(Kind.SCALAR)
+        return value
+
+    def flat(self, arguments: Iterable[Value], why: Cut = Cut.FLAT) -> Value:
+        """A value that depends on its arguments, though no gradient flows back to them."""
+        value = self.linear(arguments)
+        value.cuts |= self.ledger.cut(value.active, why)
+        value.active = value.needs = 0
+        value.type = types.INTEGER if why is Cut.FLAT else types.UNKNOWN
+        return value
+
+    def steered(self, value: Value, indices: Iterable[Value], node: ast.AST) -> Value:
+        """A value that indices select: their values are needed where gradient flows through what is selected."""
+        tokens = depends = 0
+        for index in indices:
+            tokens |= index.tokens
+            depends |= index.depends
+        if not tokens and not depends:
+            return value
+        return value.like(
+            tokens=value.tokens | tokens,
+            needs=value.needs | self.need(tokens, value.active, node, "the index in "),
+            depends=value.depends | depends,
+            cuts=value.cuts | self.ledger.cut(depends, Cut.FLAT),
+        )
+
+    def condition(self, test: Value, node: ast.AST, what: str = "the condition ", *, loop: bool = False) -> Condition:
+        """The condition that ``test`` is for the statements under it."""
+        bounded = bool(test.threads) and not test.depends
+        tokens, depends, file = test.tokens, test.depends, self.frame.file
+        return Condition(tokens, depends, test.threads, test.varies, node, file, what, bounded, loop)
+
+    def chosen(self, value: Value, by: Condition) -> Value:
+        """A value that a condition selects: the condition is needed where gradient flows through the value."""
+        if not (by.tokens or by.depends or by.threads or by.varies):
+            return value
+        ledger = self.ledger
+        return value.like(
+            tokens=value.tokens | by.tokens,
+            needs=value.needs | ledger.need(by.tokens, value.active, by.node, by.file, by.what),
+            depends=value.depends | by.depends,
+            cuts=value.cuts | ledger.cut(by.depends, Cut.FLAT),
+            threads=value.threads | by.threads,
+            varies=value.varies | by.varies,
+            load=None,
+        )
+
+    def meet(self, environments: Iterable[Exit]) -> Environment:
+        """What holds where several ways meet: a local that differs was selected by the ways' conditions."""
+        result: Environment | None = None
+        for way in environments:
+            if result is None:
+                result = dict(way.locals)
+                continue
+            for name, value in way.locals.items():
+                known = result.get(name)
+                if known is not value:
+                    result[name] = self.under(value if known is None else joined(known, value), way.conditions)
+        return result if result is not None else {}
+
+    def under(self, value: Value, conditions: Iterable[Condition]) -> Value:
+        """A value that several conditions select."""
+        for condition in conditions:
+            value = self.chosen(value, condition)
+        return value
+
+    def arms(self) -> Arms:
+        """The arms of branches that are being executed."""
+        return frozenset(each.arm for each in self.conditions if each.arm is not None)
+
+    def annotation(self, node: ast.expr | None, scope: Scope) -> Type:
+        """The type that an annotation means."""
+        if node is None:
+            return types.UNKNOWN
+        known = self.annotations.get(node)
+        if known is None:
+            known = self.annotations[node] = types.annotated(node, scope)
+        return known

@@ -1,0 +1,262 @@
+"""Stores: to array elements (recorded), to components of locals, to names."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from warplint.kernels import types
+from warplint.kernels.elements import component_keys, flat_index, index_text
+from warplint.kernels.expressions import Expressions
+from warplint.kernels.ledger import StoreRecord, Token, TokenKind
+from warplint.kernels.summary import Cut, StoreKind
+from warplint.kernels.types import COMPOSITES, Kind, Type
+from warplint.kernels.values import ABSENT, Place, Value, joined
+
+_ACCUMULATING = (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor)
+_MULTIPLYING = (ast.Mult, ast.Div, ast.MatMult)
+
+
+@dataclass
+class Step:
+    """One step of a target's access path: ``[indices]`` or ``.attribute``."""
+
+    indices: tuple[Value, ...] = ()
+    attribute: str = ""
+
+    @property
+    def text(self) -> str:
+        """The step as part of a component's name; constant positions of ``x`` and ``[0]`` agree."""
+        return {"x": "0", "y": "1", "z": "2", "w": "3"}.get(self.attribute, self.attribute) or index_text(self.indices)
+
+
+@dataclass
+class Target:
+    """What a store goes to: elements of arrays (``places``), with a component, or the local ``name`` with steps."""
+
+    name: str
+    owner: Value
+    steps: list[Step]
+    places: tuple[Place, ...] = ()
+    of: Type = types.UNKNOWN
+    component: str = ""
+
+
+class Stores(Expressions):
+    """Executes the storing half of assignments."""
+
+    # -- targets -------------------------------------------------------------------------------------------------
+
+    def target(self, node: ast.expr) -> Target:
+        """The place that an assignment's left side means."""
+        steps: list[Step] = []
+        while True:
+            if isinstance(node, ast.Subscript):
+                steps.append(Step(indices=self.indices(node.slice)))
+            elif isinstance(node, ast.Attribute):
+                steps.append(Step(attribute=node.attr))
+            else:
+                break
+            node = node.value
+        steps.reverse()
+        name = node.id if isinstance(node, ast.Name) else ""
+        owner = self.evaluate(node)
+        return self._resolved(Target(name, owner, steps))
+
+    def _resolved(self, target: Target) -> Target:
+        """Follow the steps through struct parameters and rows to the elements they end at, if they do."""
+        owner = target.owner
+        for number, step in enumerate(target.steps):
+            if step.attribute:
+                owner = self.attribute_of(owner, step.attribute)
+            elif not owner.places:
+                return target
+            else:
+                places = tuple(Place(place.path, place.indices + step.indices) for place in owner.places)
+                if owner.type.ndim is None or len(places[0].indices) >= owner.type.ndim:
+                    target.places, target.of = places, owner.type
+                    target.component = ".".join(step.text for step in target.steps[number + 1 :])
+                    return target
+                owner = owner.like(places=places)
+        return target
+
+    def assign(self, node: ast.expr, value: Value, statement: ast.AST) -> None:
+        """``node = value``."""
+        if isinstance(node, ast.Name):
+            self.bind(node.id, value, statement)
+        elif isinstance(node, (ast.Tuple, ast.List)):
+            parts = value.components if value.components and len(value.components) >= len(node.elts) else None
+            for number, part in enumerate(node.elts):
+                self.assign(part, parts[number] if parts else value.like(components=None, symbol=""), statement)
+        else:
+            target = self.target(node)
+            if target.places:
+                for place in target.places:
+                    self.store(place, target, StoreKind.STORE, value, statement)
+            elif target.name in self.frame.locals and target.steps:
+                updated = self._updated(target.owner, target.steps, value, statement)
+                self.frame.locals[target.name] = updated
+
+    def bind(self, name: str, value: Value, statement: ast.AST) -> None:
+        """Give a local its value. Integers without a symbol get one, so that what they index can be compared."""
+        if value.lane > 0 and not value.symbol:
+            value = value.like(symbol=self.ledger.lane_symbol(value.lane, name), components=None)
+        elif not value.symbol and value.type.floating is not True and not value.places:
+            value = value.like(symbol=self.ledger.own_symbol(name, (statement, self.ledger.order)))
+        self.frame.locals[name] = value
+
+    # -- augmented assignments -----------------------------------------------------------------------------------
+
+    def augment(self, node: ast.AugAssign) -> None:
+        """``target op= value``."""
+        if isinstance(node.target, ast.Name):
+            old = self.evaluate(node.target)
+            value = self.operator(node.op, old, self.evaluate(node.value), node)
+            self.bind(node.target.id, value.like(local=True) if old.local else value, node)
+            return
+        target = self.target(node.target)
+        if target.places:
+            for place in target.places:
+                self._augment_element(place, target, self.evaluate(node.value), node)
+        elif target.name in self.frame.locals:
+            old = self._old(target)
+            value = self.operator(node.op, old, self.evaluate(node.value), node)
+            if not isinstance(node.op, _ACCUMULATING):
+                value = self._replaced_in_place(old, value, target, node)
+            self.frame.locals[target.name] = self._updated(target.owner, target.steps, value, node)
+
+    def _augment_element(self, place: Place, target: Target, value: Value, node: ast.AugAssign) -> None:
+        """``a[i] += e`` adds, ``a[i] *= e`` multiplies in place, anything else loads, computes and stores."""
+        if isinstance(node.op, _ACCUMULATING):
+            self.store(place, target, StoreKind.ACCUMULATE, value, node)
+        elif isinstance(node.op, _MULTIPLYING):
+            self.multiply(place, target, value, node)
+        else:
+            old = self.load(place, target.of, node.target)
+            self.store(place, target, StoreKind.STORE, self.operator(node.op, old, value, node), node)
+
+    def multiply(self, place: Place, target: Target, value: Value, node: ast.AugAssign) -> None:
+        """``a[i] *= e``: e is needed where a's gradient is wanted; a's old value, needed for e's, is lost at once."""
+        ledger = self.ledger
+        own = ledger.path_bit(place.path) if target.of.floating is not False else 0
+        product = self.linear([value]).like(
+            active=(value.active | own) if own else 0,
+            depends=value.depends | ledger.path_bit(place.path),
+            needs=value.needs | self.need(value.tokens, own, node),
+        )
+        self.store(place, target, StoreKind.MULTIPLY, product, node, value.active if own else 0)
+
+    def _old(self, target: Target) -> Value:
+        """The value of a local's component before it is changed."""
+        value = target.owner
+        for step in target.steps:
+            if step.attribute:
+                value = self.attribute_of(value, step.attribute)
+            else:
+                value = self.subscripted(value, step.indices, ast.Constant(None))
+        return value
+
+    def _replaced_in_place(self, old: Value, value: Value, target: Target, node: ast.AugAssign) -> Value:
+        """``v[0] *= e`` on a local: Warp does not clear the component's cotangent, so the old value gets too much.
+
+        Measured: wrong whenever gradient flows into the old component, also when ``e`` is a literal; right otherwise.
+        """
+        if target.owner.local or not self._ends_in_composite(target):
+            return value
+        token = self.ledger.token(
+            Token(TokenKind.COMPONENT, target.name, "", "", self.ledger.order, node, self.frame.file),
+            (node, self.frame.functions),
+        )
+        return value.like(needs=value.needs | self.need(token, old.active, node))
+
+    def _ends_in_composite(self, target: Target) -> bool:
+        """Whether the last step of a local target takes a component of a vector, matrix, quaternion or transform."""
+        value = target.owner
+        for step in target.steps[:-1]:
+            if step.attribute:
+                value = self.attribute_of(value, step.attribute)
+            else:
+                value = self.subscripted(value, step.indices, ast.Constant(None))
+        if value.type.kind is Kind.UNKNOWN:
+            return bool(target.steps[-1].indices) or target.steps[-1].attribute in ("x", "y", "z", "w")
+        return value.type.kind in COMPOSITES
+
+    def _updated(self, owner: Value, steps: list[Step], value: Value, node: ast.AST) -> Value:
+        """``owner`` with the part at ``steps`` replaced by ``value``: exactly where the parts are known, else added."""
+        if not steps:
+            return value
+        step, rest = steps[0], steps[1:]
+        if step.attribute and owner.type.kind not in COMPOSITES:
+            old = self.attribute_of(owner, step.attribute)
+            fields = {**(owner.fields or {}), step.attribute: self._updated(old, rest, value, node)}
+            base = [] if owner.fields is not None and step.attribute in owner.fields else [owner]
+            return self.linear([*base, *fields.values()]).like(type=owner.type, fields=fields)
+        keys = component_keys(step.indices) if step.indices else _named_component(step.attribute)
+        number = flat_index(owner.type, keys) if keys is not None else None
+        if (
+            owner.components is not None
+            and number is not None
+            and -len(owner.components) <= number < len(owner.components)
+        ):
+            parts = list(owner.components)
+            parts[number] = self._updated(parts[number], rest, value, node)
+            return self.linear(parts).like(type=owner.type, components=tuple(parts))
+        part = self.steered(value, step.indices, node)
+        return joined(owner, part).like(
+            type=owner.type, components=None, symbol="", constant=ABSENT, local=owner.local, load=None
+        )
+
+    # -- recording -----------------------------------------------------------------------------------------------
+
+    def store(
+        self,
+        place: Place,
+        target: Target,
+        kind: StoreKind,
+        value: Value,
+        node: ast.AST,
+        multiplier: int = 0,
+    ) -> StoreRecord:
+        """Record a store to one element (or a component of it), with everything its adjoint reads."""
+        ledger, file = self.ledger, self.frame.file
+        needs, depends = value.needs, 0
+        tokens = 0
+        for index in place.indices:
+            tokens |= index.tokens
+            depends |= index.depends
+        needs |= ledger.need(tokens, value.active, node, file, "the index in ", destination=True)
+        for condition in self.conditions:
+            depends |= condition.depends
+            needs |= ledger.need(
+                condition.tokens, value.active, condition.node, condition.file, condition.what, destination=True
+            )
+        ledger.path_bit(place.path)
+        kept = value.like(depends=value.depends | depends, cuts=value.cuts | ledger.cut(depends, Cut.FLAT))
+        if target.of.floating is False and kept.active:
+            kept = kept.like(active=0, cuts=kept.cuts | ledger.cut(kept.active, Cut.FLAT))
+        guards = [condition for condition in self.conditions if not condition.loop]
+        record = StoreRecord(
+            place.path,
+            place.indices,
+            index_text(place.indices),
+            target.component,
+            kind,
+            ledger.tick(),
+            node,
+            file,
+            kept,
+            needs,
+            multiplier,
+            bool(guards),
+            bool(guards) and all(guard.bounded for guard in guards),
+            self.loop_bits,
+            self.arms(),
+        )
+        ledger.stores.append(record)
+        ledger.versions[place.path] = ledger.versions.get(place.path, 0) + 1
+        return record
+
+
+def _named_component(attribute: str) -> tuple[int, ...] | None:
+    number = {"x": 0, "y": 1, "z": 2, "w": 3}.get(attribute)
+    return None if number is None else (number,)
