@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warplint.verify.directions import DirectionVector, LeafJudgement, combine, directions
@@ -235,7 +234,7 @@ def _finer(ladder: Ladder, window: Window, gap: float) -> list[Sample]:
 
 def _holds(ladder: Ladder, sample: Sample, window: Window, gap: float) -> bool:
     """Whether a finer step tells the window's value; a share of the value, not of a gap that a huge claim opens."""
-    slack = 0.3 * min(gap, abs(window.fd)) + window.error + 4.0 * ladder.floor(sample)
+    slack = 0.3 * min(gap, abs(window.fd)) + window.error + 2.0 * ladder.floor(sample)
     return abs(sample.slope(window.side) - window.fd) <= slack
 
 
@@ -264,12 +263,6 @@ def _judge_kink(ladder: Ladder, window: Window, ad: float) -> _Verdict | None:
     if low - slack <= ad <= high + slack:
         return _Verdict(GradientStatus.PASS, f"{text}: tape {ad:.4g} is one of them or lies between", ad, slack, fine)
     return _Verdict(GradientStatus.INCONCLUSIVE, f"{text}: tape {ad:.4g} is close to one", window.fd, slack, fine)
-
-
-def _reach(samples: Sequence[Sample]) -> float:
-    """How far the objective moves over everything sampled."""
-    values = [value for sample in samples for value in (sample.base, sample.plus, sample.minus) if math.isfinite(value)]
-    return max(values) - min(values)
 
 
 def _settle(ladder: Ladder, ad: float) -> _Verdict:
@@ -303,7 +296,7 @@ def _error(window: Window) -> float:
 def _unclear(ladder: Ladder, window: Window, ad: float) -> _Verdict:
     """Why the instrument cannot tell."""
     samples = [sample for sample in ladder.samples if sample.finite(window.side)]
-    reach, finest = _reach(samples), samples[-1]
+    reach, finest = ladder.reach, samples[-1]
     rough = max((s for s in samples if s.step < window.step), key=lambda s: _excess(ladder, window, s), default=finest)
     if _wild(ladder) and abs(ad) * finest.width > reach:
         reason = (

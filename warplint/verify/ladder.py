@@ -157,8 +157,15 @@ class Ladder:
 
     @property
     def rounding(self) -> float:
-        """The rounding of the objective itself, whatever noise was measured or given."""
-        return self._eps * abs(self.base)
+        """What rounding of the objective's terms amounts to: they are at least as large as it is, or as it moves."""
+        return self._eps * max(abs(self.base), self.reach)
+
+    @property
+    def reach(self) -> float:
+        """How far the objective moves over everything sampled."""
+        sides = [value for sample in self._samples.values() for value in (sample.plus, sample.minus)]
+        values = [self.base, *(value for value in sides if math.isfinite(value))]
+        return max(values) - min(values)
 
     @property
     def finest_sensible(self) -> float:
