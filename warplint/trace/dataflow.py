@@ -5,14 +5,14 @@ One object per trace, handed to every rule; each derived fact is computed once, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from warplint.trace.events import GradRead, Opaque, OptimiserStep, Trace
 from warplint.trace.gradients import FlagGap, LaunchedFault, flag_gaps, launched_faults
 from warplint.trace.operations import Operation, SummaryOf, operations_of
-from warplint.trace.overwrites import Overwrite, Writes, overwrites_of, writes_of
+from warplint.trace.overwrites import Overwrite, Writes, overwrites_of, unconsumed_stores, writes_of
 from warplint.trace.reachability import Reach, Regard, Rules, reach
 from warplint.trace.recordings import (
     GradientLife,
@@ -80,17 +80,12 @@ class Dataflow:
     @cached_property
     def overwrites(self) -> tuple[Overwrite, ...]:
         """Values that an adjoint needs and that a later write destroyed."""
-        return tuple(
-            overwrite
-            for recording in self.recordings
-            for overwrite in overwrites_of(
-                recording,
-                self.reach(recording, Regard.ESTABLISHED),
-                self.reach(recording, Regard.POSSIBLE),
-                self.writes,
-                frozenset(self.same_launches),
-            )
-        )
+        return tuple(overwrite for recording in self.recordings for overwrite in self._overwrites(recording))
+
+    def _overwrites(self, recording: Recording) -> Iterator[Overwrite]:
+        established, possible = self.reach(recording, Regard.ESTABLISHED), self.reach(recording, Regard.POSSIBLE)
+        yield from overwrites_of(recording, established, possible, self.writes, frozenset(self.same_launches))
+        yield from unconsumed_stores(recording, established, self.writes, self.trace.warp)
 
     @cached_property
     def flag_gaps(self) -> tuple[FlagGap, ...]:

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from warplint.kernels.summary import StoreKind
-from warplint.trace.events import Copy, Event, HostWrite, Launch, Moved
+from warplint.trace.events import Array, Copy, Event, HostWrite, Launch, Moved
 from warplint.trace.operations import NeededRead, Operation, Step, active_tape, recorded_on
-from warplint.trace.reachability import Reach
+from warplint.trace.reachability import CONSUMING_STORES, Reach
 from warplint.trace.recordings import Recording
 
 
@@ -43,11 +43,16 @@ class Writer(enum.Enum):
 
 @dataclass(frozen=True)
 class Overwrite:
-    """A needed value and the write that destroyed it. ``established``: nothing about it is a guess."""
+    """A value that the backward pass needs and the write that destroyed it.
+
+    ``read`` None: not the value is lost but the gradient is muddled, since the store's adjoint does not consume it
+    (Warp before 1.13). ``established``: nothing about it is a guess.
+    """
 
     recording: Recording
     reader: Step
-    read: NeededRead
+    array: Array
+    read: NeededRead | None
     write: Step
     writer: Writer
     established: bool
@@ -109,7 +114,29 @@ def overwrites_of(
             if found is not None:
                 write, hits = found
                 certain = hits and is_needed(read, position, established)
-                yield Overwrite(recording, step, read, write, _writer(step, write, writes), certain)
+                yield Overwrite(recording, step, read.array, read, write, _writer(step, write, writes), certain)
+
+
+def unconsumed_stores(
+    recording: Recording, established: Reach, writes: Writes, warp: tuple[int, int]
+) -> Iterator[Overwrite]:
+    """Before Warp 1.13: arrays stored again after they were read, whatever the adjoint needs.
+
+    The second store's adjoint leaves the destination's gradient as it is, so that it reaches the first value's maker
+    too (measured on 1.12.1: wrong also for linear steps).
+    """
+    if warp >= CONSUMING_STORES:
+        return
+    readers: dict[int, tuple[Step, Array]] = {}
+    for position, step in recording.window.on_tape():
+        known = readers.pop(step.dest.memory, None) if step.kind is StoreKind.STORE else None
+        if known is not None and established.matters[position] and step.dest.extent.overlaps(known[1].extent):
+            reader, array = known
+            yield Overwrite(recording, reader, array, None, step, _writer(reader, step, writes), True)
+        if established.matters[position]:
+            for array in step.active:
+                if array.memory in established.carried[position]:
+                    readers[array.memory] = (step, array)
 
 
 def is_needed(read: NeededRead, position: int, reach: Reach) -> bool:

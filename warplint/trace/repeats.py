@@ -42,7 +42,7 @@ class Repeat:
 
     first: Launch
     second: Launch
-    recording: Recording | None
+    recording: Recording
     harm: Harm
     harmed: Array | None = None
     clearing: Step | None = None
