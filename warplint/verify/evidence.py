@@ -37,9 +37,13 @@ PROVING_REPAIRS = {
 """Which what-if repair makes the gradient right if the rule's claim is true. Rules of other packs: any that fits."""
 
 
-@functools.lru_cache(maxsize=4096)
 def _real(path: str) -> str:
-    return os.path.realpath(path)
+    return _resolved(os.path.join(os.getcwd(), path))
+
+
+@functools.lru_cache(maxsize=4096)
+def _resolved(absolute: str) -> str:
+    return os.path.realpath(absolute)
 
 
 def spot(span: Span) -> Spot:
@@ -152,8 +156,8 @@ class Evidence:
         if culprit.repair is not Repair.MEMORY:
             tapes = frozenset().union(*(self._spots(stack) for stack in culprit.tapes))
             return bool((writer | tapes) & written)
-        same_memory = spots((finding.anchor.allocation,)) & allocated
-        return bool(writer & written) and (bool(same_memory) or finding.anchor.allocation is None or not allocated)
+        made = spots((finding.anchor.allocation, *_labelled(finding, Role.ALLOCATION)))
+        return bool(writer & written) and (bool(made & allocated) or not made or not allocated)
 
     def checks_of(self, finding: Finding) -> tuple[KernelCheck, ...]:
         """The local checks of the kernel that the finding stands in, at the arguments that it speaks of."""

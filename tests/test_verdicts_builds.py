@@ -1,0 +1,98 @@
+"""Builds are counted in fresh caches by running the program, and a fix is tried without touching the file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from warplint.builds.count import Builds, Comparison, compare, verdict_of
+from warplint.finding import Anchor, Applicability, Edit, Finding, Fix, Severity, Span, Status
+from warplint.fix import Overlap, applied
+from warplint.project import Project
+from warplint.runner import RunOptions
+from warplint.runner.command import for_script
+from warplint.runner.process import Limits
+from warplint.verify.records import ModuleLoad
+
+PROGRAM = """\
+import warp as wp
+
+wp.set_module_options({"enable_backward": False})
+
+@wp.kernel(module="unique")
+def one(x: wp.array(dtype=float)):
+    x[wp.tid()] = 1.0
+
+@wp.kernel(module="unique")
+def two(x: wp.array(dtype=float)):
+    x[wp.tid()] = 2.0
+
+if __name__ == "__main__":
+    x = wp.zeros(1, dtype=float, device="cpu")
+    wp.launch(one, dim=1, inputs=[x], device="cpu")
+    wp.launch(two, dim=1, inputs=[x], device="cpu")
+    y = x + x
+"""
+
+
+def unique(path: str, line: int, fixed: bool = True) -> Finding:
+    edit = Edit(Span(path, line, 11, line, 28), "")
+    fix = Fix(Applicability.SAFE, "share the module", (edit,)) if fixed else None
+    anchor = Anchor(kernel=Span(path, line + 1))
+    return Finding("NVW303", "unique-stable-kernel", Severity.WARNING, Span(path, line, 2), "m", fix=fix, anchor=anchor)
+
+
+@pytest.mark.warp
+def test_unique_modules_are_counted_before_and_after_the_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prog.py").write_text(PROGRAM)
+    findings = [unique("prog.py", 5), unique("prog.py", 9)]
+    options = RunOptions(python=sys.executable, limits=Limits(300.0))
+    compared = compare(for_script("prog.py"), options, findings, Project.for_paths(["prog.py"]))
+    assert compared.before.problem is None
+    assert compared.after is not None
+    assert (compared.before.built_cold, compared.before.built_warm) == (2, 0), "map_add is Warp's own and left out"
+    assert (compared.after.built_cold, compared.after.modules) == (1, ("__main__",))
+    verdict = verdict_of(findings[0], [compared])
+    assert verdict is not None
+    assert (verdict.status, verdict.reason) == (Status.CONFIRMED, "2 builds in a fresh cache, 1 with the fix")
+    assert (tmp_path / "prog.py").read_text() == PROGRAM
+    assert os.listdir(tmp_path) == ["prog.py"]
+
+
+def load(module: str, *lines: int, compiled: bool = True) -> ModuleLoad:
+    kernels = tuple((os.path.abspath("prog.py"), line, "k") for line in lines)
+    return ModuleLoad(module, "h", "cpu", compiled, 1.0, kernels)
+
+
+def compared(cold: tuple[ModuleLoad, ...], fixed: tuple[ModuleLoad, ...] | None) -> Comparison:
+    after = Builds("python prog.py", fixed) if fixed is not None else None
+    return Comparison(Builds("python prog.py", cold), after)
+
+
+def test_the_counts_decide():
+    two = (load("a", 6), load("b", 10))
+    finding = unique("prog.py", 5)
+    shared = compared(two, (load("__main__", 6, 10),))
+    assert verdict_of(finding, [shared]).status is Status.CONFIRMED  # type: ignore[union-attr]
+    assert verdict_of(finding, [compared(two, two)]).status is Status.REFUTED  # type: ignore[union-attr]
+    assert verdict_of(finding, [compared(two, None)]).status is Status.INCONCLUSIVE  # type: ignore[union-attr]
+    assert verdict_of(unique("prog.py", 5, fixed=False), [shared]).status is Status.INCONCLUSIVE  # type: ignore[union-attr]
+    assert verdict_of(finding, [compared((load("b", 10),), None)]) is None, "its module was not loaded"
+    broken = replace(shared, before=replace(shared.before, problem="exit 3"))
+    judged = verdict_of(finding, [broken])
+    assert judged is not None
+    assert (judged.status, judged.reason) == (Status.INCONCLUSIVE, "builds could not be counted: exit 3")
+
+
+def test_edits_are_applied_together_or_not_at_all():
+    lines = ("first = 1", "second = 2")
+    edits = [Edit(Span("f", 2, 10, 2, 11), "3"), Edit(Span("f", 1, 1, 1, 6), "1st"), Edit(Span("f", 1, 1, 1, 6), "1st")]
+    assert applied(lines, edits) == "1st = 1\nsecond = 3\n"
+    assert applied(lines, [Edit(Span("f", 1, 6), "")]) == "first\nsecond = 2\n"
+    with pytest.raises(Overlap):
+        applied(lines, [*edits, Edit(Span("f", 1, 3, 1, 8), "x")])

@@ -1,0 +1,129 @@
+"""Which programs are run for the paths given: only what is a program, uses Warp, and can say something."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from warplint.config import Settings
+from warplint.discovery import discover
+from warplint.finding import Anchor, Finding, Severity, Span
+from warplint.project import Project
+from warplint.runner.protocol import Entry, EntryKind, KernelTarget
+from warplint.verify.plan import is_program, kernel_targets, plan, reaches
+
+GUARD = "if __name__ == '__main__':\n    main()\n"
+TAPE = "import warp as wp\ndef main():\n    with wp.Tape():\n        pass\n"
+KERNEL = "import warp as wp\n@wp.kernel\ndef k(x: wp.array(dtype=float)):\n    x[0] = 1.0\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Writes files and plans for paths among them."""
+    monkeypatch.chdir(tmp_path)
+
+    def planned(files: dict[str, str], *paths: str, findings: tuple[Finding, ...] = (), run: tuple[str, ...] = ()):
+        for name, text in files.items():
+            file = tmp_path / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        found = discover(list(paths), Settings(root=tmp_path))
+        return plan(found, findings, run, Project.for_paths(found.files))
+
+    return planned
+
+
+def shown(planned) -> list[str]:
+    return [command.shown for command in planned.commands]
+
+
+def finding(path: str) -> Finding:
+    return Finding("NVW101", "ping-pong", Severity.WARNING, Span(path, 1), "m")
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        (TAPE + GUARD, True),
+        (TAPE, False),
+        ("import warp as wp\n" + GUARD, True),
+        ("import warp as wp\nwith wp.Tape() as tape:\n    pass\n", True),
+        ("import warp as wp\nwp.launch(None, dim=1)\n", True),
+        ("import numpy\n" + GUARD, False),
+        ("# warp\n" + GUARD, False),
+        ("import warp as wp\nX = 1\n", False),
+    ],
+)
+def test_a_named_file_runs_if_it_is_a_program_that_uses_warp(project, text, runs):
+    assert shown(project({"prog.py": text}, "prog.py")) == (["python prog.py"] if runs else [])
+
+
+def test_a_named_file_runs_for_what_it_imports(project):
+    files = {"main.py": "import model\n" + GUARD, "model.py": KERNEL}
+    assert shown(project(files, "main.py")) == ["python main.py"]
+    assert shown(project(files, "model.py")) == []
+
+
+def test_setup_is_never_run(project):
+    assert shown(project({"setup.py": TAPE + GUARD}, "setup.py")) == []
+
+
+def test_of_a_folder_run_those_that_open_a_tape_or_have_a_finding_in_reach(project):
+    files = {
+        "d/tape.py": TAPE + GUARD,
+        "d/quiet.py": "import warp as wp\n" + GUARD,
+        "d/flagged.py": "import warp as wp\nimport helper\n" + GUARD,
+        "d/helper.py": KERNEL,
+        "d/library.py": TAPE,
+    }
+    assert shown(project(files, "d")) == ["python d/tape.py"]
+    assert shown(project(files, "d", findings=(finding("d/helper.py"),))) == ["python d/flagged.py", "python d/tape.py"]
+
+
+def test_given_commands_are_all_that_is_run(project):
+    planned = project({"prog.py": TAPE + GUARD}, "prog.py", run=("python -m pkg.train", "a | b"))
+    assert shown(planned) == ["python -m pkg.train"]
+    assert len(planned.errors) == 1
+    assert "needs a shell" in planned.errors[0]
+
+
+def test_a_file_of_a_package_with_relative_imports_runs_as_a_module(project, tmp_path):
+    files = {"src/pkg/__init__.py": "", "src/pkg/model.py": KERNEL, "src/pkg/train.py": "from . import model\n" + GUARD}
+    (command,) = project(files, "src/pkg/train.py").commands
+    assert command.entry == Entry(EntryKind.MODULE, "pkg.train")
+    assert command.environment is not None
+    assert command.environment["PYTHONPATH"].split(":")[0] == str(tmp_path / "src")
+
+
+def test_a_program_reaches_what_it_imports(project, tmp_path):
+    files = {"main.py": "import model\nimport warp\n" + GUARD, "model.py": KERNEL, "other.py": KERNEL}
+    (command,) = project(files, "main.py").commands
+    everything = Project.for_paths([str(tmp_path / "main.py")])
+    assert reaches(command, "model.py", everything)
+    assert not reaches(command, "other.py", everything)
+
+
+def test_a_kernel_to_check_alone_can_be_imported_without_running_its_program(project, tmp_path):
+    files = {
+        "pkg/__init__.py": "",
+        "pkg/kernels.py": KERNEL,
+        "guarded.py": KERNEL + GUARD,
+        "launching.py": KERNEL + "wp.launch(k, dim=1)\n",
+    }
+    project(files, ".")
+    found = [
+        Finding("NVW201", "n", Severity.WARNING, Span(path, 4), "m", anchor=Anchor(kernel=Span(path, line)))
+        for path, line in (("pkg/kernels.py", 3), ("pkg/kernels.py", 2), ("guarded.py", 3), ("launching.py", 3))
+    ]
+    targets = kernel_targets(found, Project.for_paths(["."]))
+    assert targets == (
+        KernelTarget(str(tmp_path / "pkg/kernels.py"), 3, "k", "pkg.kernels", str(tmp_path)),
+        KernelTarget(str(tmp_path / "guarded.py"), 3, "k", "guarded", str(tmp_path)),
+    )
+
+
+def test_a_launch_inside_a_function_makes_no_program():
+    assert not is_program(ast.parse("def f():\n    wp.launch(k, dim=1)\n"))
+    assert is_program(ast.parse("for i in range(3):\n    wp.launch(k, dim=1)\n"))

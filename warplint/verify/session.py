@@ -1,0 +1,190 @@
+"""``--verify`` and ``gradcheck``: run the programs, let the rules look at what was recorded, judge, report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from warplint import catalogue
+from warplint.builds.count import Builds, Comparison, compare
+from warplint.config import Settings
+from warplint.discovery import Discovered
+from warplint.finding import Experiment, Finding, Status
+from warplint.lint import judge as apply_rules
+from warplint.project import Project
+from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Verification
+from warplint.rule import Rule
+from warplint.runner import RunOptions, RunResult, check_kernels, run
+from warplint.runner.command import Command, CommandError, parse
+from warplint.runner.process import Limits
+from warplint.runner.protocol import EntryKind
+from warplint.verify.evidence import Evidence
+from warplint.verify.places import Places
+from warplint.verify.plan import kernel_targets, plan, reaches
+from warplint.verify.records import Gradient, KernelCheck, Note
+from warplint.verify.trace_of import recorded_trace
+from warplint.verify.verdicts import Measurements, judge
+
+Say = Callable[[str], None]
+"""Shows what is going on; ``""`` ends it."""
+
+OWN_WORK = "NVW9"
+"""Findings about the linter's own work: of a run they are told as errors."""
+
+
+def verify(findings: Iterable[Finding], found: Discovered, settings: Settings, say: Say) -> Verification:
+    """Run what there is to run for these files, and give each finding its verdict.
+
+    What the user's commands cannot start, and an interpreter without Warp, are errors of the result; nothing raises.
+    """
+    asked = tuple(findings)
+    project = Project.for_paths(found.files)
+    chosen = plan(found, asked, settings.verify.run, project)
+    session = _Session(settings, project, catalogue.catalogue(), say)
+    try:
+        verification = session.verify(chosen.commands, asked)
+    except CommandError as error:
+        verification = Verification(asked, errors=(str(error),))
+    finally:
+        say("")
+    return replace(verification, errors=(*chosen.errors, *verification.errors))
+
+
+def gradcheck(command: str | Sequence[str], settings: Settings, say: Say) -> Verification:
+    """Check every gradient that one program computes; the findings are those that the run confirms."""
+    try:
+        parsed = parse(command)
+        target = parsed.entry.target
+        project = Project.for_paths([target] if parsed.entry.kind is EntryKind.SCRIPT else ["."])
+        verification = _Session(settings, project, catalogue.catalogue(), say).verify([parsed], ())
+    except CommandError as error:
+        return Verification(errors=(str(error),))
+    finally:
+        say("")
+    confirmed = [each for each in verification.findings if each.verdict and each.verdict.status is Status.CONFIRMED]
+    return replace(verification, findings=tuple(confirmed))
+
+
+@dataclass(frozen=True)
+class _Session:
+    settings: Settings
+    project: Project
+    rules: tuple[Rule, ...]
+    say: Say
+
+    def verify(self, commands: Sequence[Command], asked: tuple[Finding, ...]) -> Verification:
+        """Run the programs, then what is left to ask: kernels alone, builds."""
+        runs, errors = self._runs(commands)
+        experiments = {rule.code: rule.experiment for rule in self.rules}
+        measured = Measurements(tuple(runs))
+        judged = judge(asked, measured, experiments)
+        measured = replace(measured, alone=self._alone(judged, experiments))
+        measured = replace(measured, builds=self._builds(commands, asked, runs, experiments))
+        judged = judge(asked, measured, experiments)
+        return Verification(
+            findings=judged,
+            gradients=tuple(gradient for each in runs for gradient in _gradients(each)),
+            builds=tuple(count for each in measured.builds for count in _build_counts(each.before)),
+            programs=tuple(_program(each.result, self.settings.verify.device) for each in runs),
+            errors=tuple(errors),
+        )
+
+    def _options(self, doing: str) -> RunOptions:
+        verify = self.settings.verify
+        self.say(doing)
+        return RunOptions(python=verify.python, device=verify.device, limits=Limits(verify.time_limit))
+
+    def _runs(self, commands: Sequence[Command]) -> tuple[list[Evidence], list[str]]:
+        runs: list[Evidence] = []
+        errors: list[str] = []
+        for number, command in enumerate(commands, 1):
+            of = f"[{number}/{len(commands)}] " if len(commands) > 1 else ""
+            result = run(command, self._options(f"{of}running {command.shown}"))
+            if any(note.topic == "no-warp" or note.topic == "no-python" for note in result.of(Note)):
+                return runs, [f"{result.problem}"]  # the same for every program
+            entry = command.entry
+            evidence, trouble = self._evidence(result, entry.target if entry.kind is EntryKind.SCRIPT else "")
+            runs.append(evidence)
+            errors += trouble
+        return runs, errors
+
+    def _evidence(self, result: RunResult, path: str) -> tuple[Evidence, list[str]]:
+        recorded = recorded_trace(result.records, self.project, path)
+        settings = replace(self.settings, warp_version=recorded.trace.warp)
+        found = tuple(apply_rules(recorded, settings, self.rules))
+        trouble = [f"{result.command}: {each.message}" for each in found if each.code.startswith(OWN_WORK)]
+        findings = tuple(each for each in found if not each.code.startswith(OWN_WORK))
+        return Evidence(result, recorded, findings, Places(self.project)), trouble
+
+    def _alone(self, judged: Iterable[Finding], experiments: dict[str, Experiment]) -> tuple[KernelCheck, ...]:
+        """Check by itself every kernel with a finding that no run came to."""
+        missed = [
+            finding
+            for finding in judged
+            if experiments.get(finding.code) is Experiment.KERNEL_CHECK
+            and finding.verdict is not None
+            and finding.verdict.status is Status.NOT_REACHED
+        ]
+        targets = kernel_targets(missed, self.project)
+        if not targets:
+            return ()
+        return check_kernels(targets, self._options(f"checking {len(targets)} kernels alone")).of(KernelCheck)
+
+    def _builds(
+        self,
+        commands: Sequence[Command],
+        asked: Iterable[Finding],
+        runs: Sequence[Evidence],
+        experiments: dict[str, Experiment],
+    ) -> tuple[Comparison, ...]:
+        """Count the builds of the programs that come to a finding about builds."""
+        about = [finding for finding in asked if experiments.get(finding.code) is Experiment.BUILD_COUNT]
+        compared = []
+        for command, evidence in zip(commands, runs, strict=False):
+            here = [each for each in about if reaches(command, each.span.path, self.project) or evidence.came_to(each)]
+            if here:
+                options = self._options(f"counting the builds of {command.shown}")
+                compared.append(compare(command, options, here, self.project))
+        return tuple(compared)
+
+
+def _gradients(run_: Evidence) -> Iterable[GradientCheck]:
+    for gradient in run_.result.of(Gradient):
+        span = run_.places.span(gradient.allocated[-1]) if gradient.allocated else None
+        yield GradientCheck(
+            leaf=gradient.leaf,
+            path=span.path if span is not None else "",
+            line=span.line if span is not None else 0,
+            status=gradient.status.value,
+            ad=gradient.ad,
+            fd=gradient.fd if not math.isnan(gradient.fd) else None,
+            relative_error=gradient.relative_error,
+            reason=gradient.reason,
+            program=run_.result.command,
+        )
+
+
+def _build_counts(builds: Builds) -> Iterable[BuildCount]:
+    for module in builds.modules:
+        cold = [load for load in builds.cold if load.module == module and load.compiled]
+        warm = [load for load in builds.warm if load.module == module and load.compiled]
+        seconds = sum(load.milliseconds for load in cold) / 1000.0
+        yield BuildCount(module, len(cold), len(warm), builds.command, round(seconds, 3))
+
+
+def _program(result: RunResult, device: str | None) -> ProgramRun:
+    program = result.program
+    notes = [note.text for note in result.of(Note) if not note.topic.startswith("no-")]
+    if program is not None and not program.backward_calls and result.problem is None:
+        notes.append("no tape ran backward: there is no gradient to check")
+    return ProgramRun(
+        command=result.command,
+        seconds=result.exit.seconds,
+        backward_calls=program.backward_calls if program is not None else 0,
+        launches=program.launches if program is not None else 0,
+        warp=program.warp if program is not None else "",
+        device=device or "",
+        problem=result.problem or "",
+        notes=tuple(notes),
+    )
