@@ -30,16 +30,17 @@ class Plugin:
 
     def run(self) -> Iterator[Report]:
         """The findings that the settings admit, in order."""
-        if not any("warp" in line for line in self._lines):
+        text = "".join(self._lines)
+        if "warp" not in text:
             return
-        for line, column, text in self._found():
-            yield line, column, text, type(self)
+        for line, column, message in self._found(text):
+            yield line, column, message, type(self)
 
-    def _found(self) -> list[tuple[int, int, str]]:
+    def _found(self, text: str) -> list[tuple[int, int, str]]:
         try:
             from warplint.flake8_file import found
 
-            return found(self._filename, "".join(self._lines), self._tree)
+            return found(self._filename, text, self._tree)
         except Exception as error:
             return [(1, 0, f"NVW900 unreadable: {_of_ours(error)}".replace("\n", " "))]
 
