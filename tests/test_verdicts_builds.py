@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from warplint.builds.count import Builds, Comparison, compare, verdict_of
+from warplint.builds.count import Builds, Comparison, compare
+from warplint.builds.remedy import remedied
 from warplint.finding import Anchor, Applicability, Edit, Finding, Fix, Severity, Span, Status
 from warplint.fix import Overlap, applied
 from warplint.project import Project
 from warplint.runner import RunOptions
 from warplint.runner.command import for_script
 from warplint.runner.process import Limits
+from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.records import ModuleLoad
 
 PROGRAM = """\
@@ -39,11 +41,9 @@ if __name__ == "__main__":
 """
 
 
-def unique(path: str, line: int, fixed: bool = True) -> Finding:
-    edit = Edit(Span(path, line, 11, line, 28), "")
-    fix = Fix(Applicability.SAFE, "share the module", (edit,)) if fixed else None
+def unique(path: str, line: int) -> Finding:
     anchor = Anchor(kernel=Span(path, line + 1))
-    return Finding("NVW303", "unique-stable-kernel", Severity.WARNING, Span(path, line, 2), "m", fix=fix, anchor=anchor)
+    return Finding("NVW303", "unique-stable-kernel", Severity.WARNING, Span(path, line, 2), "m", anchor=anchor)
 
 
 @pytest.mark.warp
@@ -57,7 +57,7 @@ def test_unique_modules_are_counted_before_and_after_the_fix(tmp_path: Path, mon
     assert compared.after is not None
     assert (compared.before.built_cold, compared.before.built_warm) == (2, 0), "map_add is Warp's own and left out"
     assert (compared.after.built_cold, compared.after.modules) == (1, ("__main__",))
-    verdict = verdict_of(findings[0], [compared])
+    verdict = by_build_count(findings[0], [compared])
     assert verdict is not None
     assert (verdict.status, verdict.reason) == (Status.CONFIRMED, "2 builds in a fresh cache, 1 with the fix")
     assert (tmp_path / "prog.py").read_text() == PROGRAM
@@ -78,15 +78,27 @@ def test_the_counts_decide():
     two = (load("a", 6), load("b", 10))
     finding = unique("prog.py", 5)
     shared = compared(two, (load("__main__", 6, 10),))
-    assert verdict_of(finding, [shared]).status is Status.CONFIRMED  # type: ignore[union-attr]
-    assert verdict_of(finding, [compared(two, two)]).status is Status.REFUTED  # type: ignore[union-attr]
-    assert verdict_of(finding, [compared(two, None)]).status is Status.INCONCLUSIVE  # type: ignore[union-attr]
-    assert verdict_of(unique("prog.py", 5, fixed=False), [shared]).status is Status.INCONCLUSIVE  # type: ignore[union-attr]
-    assert verdict_of(finding, [compared((load("b", 10),), None)]) is None, "its module was not loaded"
+    assert by_build_count(finding, [shared]).status is Status.CONFIRMED  # type: ignore[union-attr]
+    assert by_build_count(finding, [compared(two, two)]).status is Status.REFUTED  # type: ignore[union-attr]
+    assert by_build_count(finding, [compared(two, None)]).status is Status.INCONCLUSIVE  # type: ignore[union-attr]
+    assert by_build_count(finding, [compared((load("b", 10),), None)]) is None, "its module was not loaded"
     broken = replace(shared, before=replace(shared.before, problem="exit 3"))
-    judged = verdict_of(finding, [broken])
+    judged = by_build_count(finding, [broken])
     assert judged is not None
     assert (judged.status, judged.reason) == (Status.INCONCLUSIVE, "builds could not be counted: exit 3")
+
+
+def test_what_is_mechanical_is_changed_in_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    text = '@wp.kernel(\n    enable_backward=False, module="unique"\n)\ndef k(x: float):\n    pass\n'
+    (tmp_path / "prog.py").write_text(text)
+    project = Project.for_paths(["prog.py"])
+    changed = "@wp.kernel(enable_backward=False)\ndef k(x: float):\n    pass\n"
+    assert remedied([unique("prog.py", 1)], project) == {"prog.py": changed}
+    assert remedied([unique("prog.py", 4)], project) == {}
+    edit = Edit(Span("prog.py", 4, 5, 4, 6), "other")
+    fixed = replace(unique("prog.py", 1), fix=Fix(Applicability.SAFE, "rename", (edit,)))
+    assert remedied([fixed], project) == {"prog.py": text.replace("def k", "def other")}
 
 
 def test_edits_are_applied_together_or_not_at_all():

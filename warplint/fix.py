@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from warplint.finding import Edit, Finding
+from warplint.finding import Edit
 
 
 class Overlap(ValueError):
@@ -37,12 +37,3 @@ def _range(edit: Edit, starts: Sequence[int]) -> tuple[int, int]:
     last = span.end_line or span.line
     stop = starts[last] - 1 if span.end_column == 0 else starts[last - 1] + span.end_column - 1
     return starts[span.line - 1] + span.column - 1, stop
-
-
-def edits_by_path(findings: Iterable[Finding]) -> dict[str, tuple[Edit, ...]]:
-    """The edits of all fixes, by the file that they are for."""
-    found: dict[str, list[Edit]] = {}
-    for finding in findings:
-        for edit in finding.fix.edits if finding.fix is not None else ():
-            found.setdefault(edit.span.path, []).append(edit)
-    return {path: tuple(edits) for path, edits in found.items()}

@@ -10,14 +10,12 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from warplint.finding import Experiment, Finding, Status, Verdict
-from warplint.fix import Overlap, applied, edits_by_path
+from warplint.builds.remedy import remedied
+from warplint.finding import Finding
 from warplint.project import Project
 from warplint.runner import RunOptions, RunResult, run
 from warplint.runner.command import Command
 from warplint.runner.protocol import Purpose
-from warplint.source import Unreadable
-from warplint.verify.evidence import Spot, spot, spot_of
 from warplint.verify.records import ModuleLoad
 
 
@@ -51,7 +49,7 @@ class Builds:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A program as it is, and with the fixes of ``fixed`` findings applied (None: there was nothing to apply)."""
+    """A program as it is, and as it would be without the findings (None: there was nothing mechanical to change)."""
 
     before: Builds
     after: Builds | None = None
@@ -70,58 +68,12 @@ def count(command: Command, options: RunOptions, texts: Mapping[str, str] | None
 
 
 def compare(command: Command, options: RunOptions, findings: Sequence[Finding], project: Project) -> Comparison:
-    """Count the builds of a program as it is, and with the fixes of the findings applied to copies of its files."""
+    """Count the builds of a program as it is, and with what the findings ask for changed in the text that it runs."""
     before = count(command, options)
     if before.problem is not None:
         return Comparison(before)
-    try:
-        texts = {
-            path: applied(project.module(path).source.lines, edits) for path, edits in edits_by_path(findings).items()
-        }
-    except (Overlap, Unreadable):
-        texts = {}
+    texts = remedied(findings, project)
     return Comparison(before, count(command, options, texts) if texts else None)
-
-
-def verdict_of(finding: Finding, comparisons: Sequence[Comparison]) -> Verdict | None:
-    """What the counts say of a finding about builds; None: no program loaded the kernel's module."""
-    verdicts = [verdict for each in comparisons if (verdict := _verdict(finding, each)) is not None]
-    order = (Status.CONFIRMED, Status.INCONCLUSIVE, Status.REFUTED)
-    return min(verdicts, key=lambda verdict: order.index(verdict.status), default=None)
-
-
-def _verdict(finding: Finding, compared: Comparison) -> Verdict | None:
-    before, after = compared.before, compared.after
-    experiment = Experiment.BUILD_COUNT
-    own = [load for load in before.cold if _kernel_spots(load) & _spots_of(finding)]
-    if not own:
-        return None
-    figures: dict[str, object] = {
-        "builds_cold": before.built_cold,
-        "builds_second_run": before.built_warm,
-        "modules": len(before.modules),
-        "compile_ms": round(sum(load.milliseconds for load in before.cold if load.compiled)),
-    }
-    if before.problem is not None:
-        return Verdict(Status.INCONCLUSIVE, f"builds could not be counted: {before.problem}", experiment, figures)
-    if after is None or finding.fix is None:
-        reason = f"{before.built_cold} builds; no mechanical fix to compare with"
-        return Verdict(Status.INCONCLUSIVE, reason, experiment, figures)
-    figures |= {"fixed_builds_cold": after.built_cold, "fixed_modules": len(after.modules)}
-    if after.problem is not None:
-        return Verdict(Status.INCONCLUSIVE, f"with the fix: {after.problem}", experiment, figures)
-    shared = [load for load in after.cold if _kernel_spots(load) & _spots_of(finding) and len(load.kernels) > 1]
-    harm = after.built_cold < before.built_cold and bool(shared)
-    reason = f"{before.built_cold} builds in a fresh cache, {after.built_cold} with the fix"
-    return Verdict(Status.CONFIRMED if harm else Status.REFUTED, reason, experiment, figures)
-
-
-def _kernel_spots(load: ModuleLoad) -> frozenset[Spot]:
-    return frozenset(spot_of(place) for place in load.kernels)
-
-
-def _spots_of(finding: Finding) -> frozenset[Spot]:
-    return frozenset(spot(span) for span in (finding.anchor.kernel, finding.span) if span is not None)
 
 
 def _loads(result: RunResult) -> tuple[ModuleLoad, ...]:

@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from warplint.builds.count import Comparison, verdict_of
+from warplint.builds.count import Comparison
 from warplint.finding import Experiment, Finding, Severity, Source, Status, Verdict
+from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.evidence import Evidence, checks_of, spot, spots
 from warplint.verify.records import (
     ConfigSeen,
@@ -71,7 +72,7 @@ def _verdict(finding: Finding, measured: Measurements, experiments: Mapping[str,
     if experiment is Experiment.NONE:
         return None
     if experiment is Experiment.BUILD_COUNT:
-        return verdict_of(finding, measured.builds) or _not_reached(finding, measured.runs, experiment)
+        return by_build_count(finding, measured.builds) or _not_reached(finding, measured.runs, experiment)
     of_run = _BY_RUN[experiment]
     verdicts = [verdict for run in measured.runs if (verdict := of_run(finding, run)) is not None]
     if not verdicts and experiment is Experiment.KERNEL_CHECK:
