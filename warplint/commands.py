@@ -17,6 +17,7 @@ from warplint.finding import Experiment, Finding, Source, Status
 from warplint.report import words
 from warplint.report.look import Look, wants_colour
 from warplint.report.model import Report, Verification
+from warplint.report.progress import Progress
 from warplint.report.renderers import renderer
 from warplint.rule import Rule
 from warplint.source import SourceFile, Unreadable, read
@@ -174,10 +175,8 @@ def _verify(result: LintResult, found: Discovered, settings: Settings) -> Verifi
     return session.verify(result.selected, found, settings, _progress())
 
 
-def _progress() -> Callable[[str], None]:
+def _progress() -> Progress:
     """Shows one changing line on a terminal, and each program once anywhere else."""
-    from warplint.report.progress import Progress
-
     return Progress(sys.stderr)
 
 

@@ -13,11 +13,14 @@ class Progress:
         self._in_place = stream.isatty()
         self._last = ""
 
-    def __call__(self, text: str) -> None:
-        """Show ``text``."""
+    def __call__(self, text: str, seconds: float = 0.0) -> None:
+        """Show ``text``, and on a terminal how long it has been going on."""
         if self._in_place:
-            self._stream.write(f"\r\x1b[2K{text}")
-        elif text and text != self._last:
-            self._stream.write(f"{text}\n")
-        self._last = text
+            shown = f"{text} ({seconds:.0f} s)" if seconds >= 1.0 else text
+            if shown != self._last:
+                self._stream.write(f"\r\x1b[2K{shown}")
+                self._last = shown
+        elif text != self._last:
+            self._stream.write(f"{text}\n" if text else "")
+            self._last = text
         self._stream.flush()

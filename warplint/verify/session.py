@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from warplint import catalogue
 from warplint.builds.count import Builds, Comparison, compare
@@ -26,8 +27,13 @@ from warplint.verify.records import Gradient, KernelCheck, Note
 from warplint.verify.trace_of import recorded_trace
 from warplint.verify.verdicts import Measurements, judge
 
-Say = Callable[[str], None]
-"""Shows what is going on; ``""`` ends it."""
+
+class Say(Protocol):
+    """Shows what is going on, and for how long already; ``""`` ends it."""
+
+    def __call__(self, text: str, seconds: float = 0.0) -> None:
+        """Show it."""
+
 
 OWN_WORK = "NVW9"
 """Findings about the linter's own work: of a run they are told as errors."""
@@ -93,7 +99,12 @@ class _Session:
     def _options(self, doing: str) -> RunOptions:
         verify = self.settings.verify
         self.say(doing)
-        return RunOptions(python=verify.python, device=verify.device, limits=Limits(verify.time_limit))
+        return RunOptions(
+            python=verify.python,
+            device=verify.device,
+            limits=Limits(verify.time_limit),
+            tick=lambda seconds: self.say(doing, seconds),
+        )
 
     def _runs(self, commands: Sequence[Command]) -> tuple[list[Evidence], list[str]]:
         runs: list[Evidence] = []
