@@ -9,7 +9,7 @@ import numpy as np
 from warplint.verify.accesses import AccessTable
 from warplint.verify.log import Log
 from warplint.verify.memory import Contents, Memory
-from warplint.verify.operations import BackwardBegin, KernelCall, Operation
+from warplint.verify.operations import BackwardBegin, KernelCall, NativeCall, Operation
 
 
 class NotExact(Exception):
@@ -52,6 +52,8 @@ class Survey:
         self.accesses = AccessTable()
         self.inexact: set[int] = set()
         self.exact = True
+        self.changed: dict[int, frozenset[Memory]] = {}
+        """For native utilities whose arguments do not say it: the memories that changed."""
         self._machine = machine
 
     def run(self) -> None:
@@ -69,6 +71,12 @@ class Survey:
             return self.accesses.learn(operation)
         if isinstance(operation, BackwardBegin) and not _loss_is_as_recorded(operation):
             self.inexact.add(operation.number)
+        if isinstance(operation, NativeCall) and not operation.exact:
+            before = Contents(operation.touched)
+            operation.run()
+            changed = [m for m, copy in before.saved.items() if not np.array_equal(m.live(), copy)]
+            self.changed[operation.index] = frozenset(changed)
+            return True
         return False
 
 
