@@ -48,6 +48,7 @@ from warplint.finding import Anchor, Experiment, Finding, Role, Severity
 from warplint.kernels.summary import KernelFault, KernelFaultKind
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
+from warplint.trace.events import Kernel
 from warplint.trace.gradients import LaunchedFault
 from warplint_rules import wording
 
@@ -57,27 +58,43 @@ KINDS = (KernelFaultKind.INPLACE_MULTIPLY, KernelFaultKind.COMPONENT_MULTIPLY)
 def detect(context: Context) -> Iterable[Finding]:
     """One finding for each statement: the launches that are differentiated decide, others only inform."""
     flow = context.dataflow
-    met = [found for found in flow.launched_faults if found.fault.kind in KINDS]
-    return wording.strongest([_finding(found, flow) for found in met])
+    launched = [_launched(found, flow) for found in flow.launched_faults if found.fault.kind in KINDS]
+    declared = [_declared(kernel, fault, flow) for kernel, fault in flow.kernel_faults if fault.kind in KINDS]
+    return wording.strongest([*launched, *declared])
 
 
-def _finding(found: LaunchedFault, flow: Dataflow) -> Finding:
+def _launched(found: LaunchedFault, flow: Dataflow) -> Finding:
     kernel = found.launch.kernel
     name = wording.operation_name(found.launch)
-    established = found.established and found.recording is not None
+    matters = f"; {name} is launched on a tape and this reaches the loss: write the result to another array"
     return wording.finding(
         RULE,
-        Severity.WARNING if established else Severity.INFO,
+        Severity.WARNING if found.established else Severity.INFO,
         found.fault.span,
-        f"{_what(found.fault)}{_where(name, established)}",
+        f"{_what(found.fault)}{matters if found.established else _SHOULD_IT}",
         [
             *wording.label(kernel.span if kernel is not None else None, Role.KERNEL, f"in {name}"),
             *wording.label(found.launch.span, Role.LAUNCH, "launched here"),
-            *(wording.tape_labels(found.recording) if found.recording is not None else ()),
+            *wording.tape_labels(found.recording),
         ],
         flow.trace.source,
         Anchor(write=found.launch.span, kernel=kernel.span if kernel is not None else None),
     )
+
+
+def _declared(kernel: Kernel, fault: KernelFault, flow: Dataflow) -> Finding:
+    return wording.finding(
+        RULE,
+        Severity.INFO,
+        fault.span,
+        f"{_what(fault)}{_SHOULD_IT}",
+        wording.label(kernel.span, Role.KERNEL, f"in `{kernel.name}`"),
+        flow.trace.source,
+        Anchor(kernel=kernel.span),
+    )
+
+
+_SHOULD_IT = ", should it be differentiated with respect to that"
 
 
 def _what(fault: KernelFault) -> str:
@@ -91,12 +108,6 @@ def _what(fault: KernelFault) -> str:
         f"`{fault.operation}` scales an array element in place: Warp's adjoint reads the result where it needs the "
         f"value from before, so the gradient of {factors or 'the factor'} is wrong"
     )
-
-
-def _where(name: str, established: bool) -> str:
-    if established:
-        return f"; {name} is launched on a tape and this reaches the loss: write the result to another array"
-    return f", should {name} be differentiated with respect to it"
 
 
 RULE = Rule(

@@ -137,9 +137,9 @@ def _message(first: Overwrite, shown: Overwrites, flow: Dataflow) -> str:
         )
     else:
         why = f"the adjoint of {reader} needs it ({_need_text(first)})"
-    several = "share buffers that are reused" if len({o.array.memory for o in shown}) > 2 else "is reused"
+    reuse = "take turns" if len({overwrite.array.memory for overwrite in shown}) > 1 else "is reused"
     return (
-        f"{arrays} {several} on one tape: {_round(first, flow)} overwrites what {reader} read before, and {why}; "
+        f"{arrays} {reuse} on one tape: {_round(first, flow)} overwrites what {reader} read before, and {why}; "
         "keep one array per step"
     )
 
@@ -155,7 +155,7 @@ def _read_text(overwrite: Overwrite, flow: Dataflow) -> str:
     name = wording.array_name(overwrite.array, flow)
     if overwrite.read is None:
         return f"{name} read here by {reader}"
-    return f"{name} read here by {reader}, whose adjoint needs {_need_text(overwrite)}"
+    return f"{name} read here by {reader}, because its adjoint needs {_need_text(overwrite)}"
 
 
 RULE = Rule(

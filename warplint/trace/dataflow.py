@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from warplint.trace.events import GradRead, Opaque, OptimiserStep, Trace
+from warplint.kernels.summary import KernelFault
+from warplint.trace.events import Backward, GradRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
 from warplint.trace.gradients import FlagGap, LaunchedFault, flag_gaps, launched_faults
 from warplint.trace.operations import Operation, SummaryOf, operations_of
 from warplint.trace.overwrites import Overwrite, Writes, overwrites_of, unconsumed_stores, writes_of
@@ -57,7 +58,9 @@ class Dataflow:
 
     @cached_property
     def recordings(self) -> tuple[Recording, ...]:
-        """What each backward of the trace differentiates."""
+        """What each backward of the trace differentiates; without one, no kernel needs to be analysed."""
+        if not any(isinstance(event, Backward) for event in self.trace.events):
+            return ()
         return recordings_of(self.trace, self.periods, self.operations, self.gradient_life)
 
     def reach(self, recording: Recording, regard: Regard) -> Reach:
@@ -99,11 +102,25 @@ class Dataflow:
     @cached_property
     def launched_faults(self) -> tuple[LaunchedFault, ...]:
         """Faults of kernels, met by recorded launches that a backward walks."""
-        operations = self.writes.operations
         return tuple(
             fault
             for recording in self.recordings
-            for fault in launched_faults(recording, self.reach(recording, Regard.ESTABLISHED), operations)
+            for fault in launched_faults(recording, self.reach(recording, Regard.ESTABLISHED), self.writes.operations)
+        )
+
+    @cached_property
+    def kernel_faults(self) -> tuple[tuple[Kernel, KernelFault], ...]:
+        """Faults of the kernels that the trace's own file declares, whoever launches them."""
+        declared = {
+            event.kernel.key: event.kernel
+            for event in self.trace.events
+            if isinstance(event, KernelDeclared) and event.kernel.span.path == self.trace.path
+        }
+        return tuple(
+            (kernel, fault)
+            for kernel in declared.values()
+            if kernel.scales_in_place is not False and (summary := self.summary_of(kernel)) is not None
+            for fault in summary.faults
         )
 
     @cached_property

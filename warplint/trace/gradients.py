@@ -36,7 +36,7 @@ class LaunchedFault:
 
     launch: Launch
     fault: KernelFault
-    recording: Recording | None
+    recording: Recording
     established: bool
 
 

@@ -155,10 +155,11 @@ def _destroying_write(
     doubtful: Step | None = None
     for write in _later_writes(step, read, recording, writes, repeats):
         overlaps = write.dest.extent.overlaps(read.array.extent)
+        if overlaps is False or _are_apart(write, read):
+            continue
         if overlaps is True and _hits(write, step, read):
             return write, True
-        if overlaps is not False and doubtful is None:
-            doubtful = write
+        doubtful = doubtful or write
     return (doubtful, False) if doubtful is not None else None
 
 
@@ -174,13 +175,23 @@ def _later_writes(
             yield write
 
 
+def _are_apart(write: Step, read: NeededRead) -> bool:
+    """Whether read and write mean different components of the elements: ``a[i].x`` and ``a[i].y``."""
+    if write.store is None:
+        return False
+    one, other = write.store.component, read.need.read.component
+    return bool(one and other) and not (f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}."))
+
+
 def _hits(write: Step, step: Step, read: NeededRead) -> bool:
     """Whether a write to overlapping parts is certain to replace the very element that was read.
 
-    It is if the launch rewrites the whole array, or names the element as the reading kernel named it, the launches'
-    scalar arguments put in: ``q[t + 1, i]`` does not replace ``q[t, i]``.
+    It is if the launch rewrites the whole array, but for threads beyond a bound, or if it names the element as the
+    reading kernel named it, the launches' scalar arguments put in: ``q[t + 1, i]`` does not replace ``q[t, i]``.
     """
     if write.store is None or write.store.covers_array is True:
+        return True
+    if write.store.covers_array is None and write.store.every_thread is True:
         return True
     return _index(write) == _index_read(step, read)
 
