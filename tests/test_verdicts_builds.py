@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from warplint.builds.count import Builds, Comparison, compare
+from warplint.builds.count import Builds, Comparison, compare, count
 from warplint.builds.remedy import remedied
 from warplint.finding import Anchor, Applicability, Edit, Finding, Fix, Severity, Span, Status
 from warplint.fix import Overlap, applied
@@ -108,3 +108,36 @@ def test_edits_are_applied_together_or_not_at_all():
     assert applied(lines, [Edit(Span("f", 1, 6), "")]) == "first\nsecond = 2\n"
     with pytest.raises(Overlap):
         applied(lines, [*edits, Edit(Span("f", 1, 3, 1, 8), "x")])
+
+
+CLEARING = """\
+import os
+import warp as wp
+
+@wp.kernel
+def one(x: wp.array(dtype=float)):
+    x[wp.tid()] = 1.0
+
+if __name__ == "__main__":
+    if "OWN" in os.environ:
+        wp.config.kernel_cache_dir = os.environ["OWN"]
+    wp.clear_kernel_cache()
+    wp.launch(one, dim=1, inputs=[wp.zeros(1, dtype=float, device="cpu")], device="cpu")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.warp
+def test_only_a_cache_of_the_runs_own_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prog.py").write_text(CLEARING)
+    kept = tmp_path / "mine" / "wp_precious"
+    kept.mkdir(parents=True)
+    command = for_script("prog.py")
+    options = RunOptions(python=sys.executable, limits=Limits(300.0))
+    cleared = count(command, options)
+    assert (cleared.problem, cleared.built_cold, cleared.built_warm) == (None, 1, 1), "the second run builds again"
+    own = count(replace(command, environment={"OWN": str(kept.parent)}), options)
+    assert kept.exists()
+    assert own.problem is not None
+    assert own.problem.startswith(f"the program keeps its kernels in a cache of its own ({kept.parent}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from warplint.runner.entry import start
 from warplint.runner.protocol import Channel, Request
 from warplint.verify.records import ModuleLoad, Note, Program
-from warplint.verify.warp_modules import watch_loads
+from warplint.verify.warp_modules import protect_caches, watch_loads
 
 QUIET = 10.0
 """Seconds without a load, and no shorter than three times the longest pause between loads so far, after which the
@@ -72,6 +72,8 @@ def main(request: Request, channel: Channel) -> int:
         finish("horizon", "no module was loaded for some time")
         os._exit(0)
 
+    isolated = os.environ.get("WARP_CACHE_PATH") if request.isolated_cache else None
+    protect_caches(isolated, lambda text: channel.send(Note("cache", text)))
     problem = watch_loads(loaded, pauses.build)
     if problem is not None:
         channel.send(Note("no-builds", problem))

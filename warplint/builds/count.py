@@ -6,6 +6,7 @@ Counts, not times: how long a compiler takes depends on the machine, how often i
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -83,5 +84,7 @@ def _loads(result: RunResult) -> tuple[ModuleLoad, ...]:
 def _problem(result: RunResult, cache: str) -> str | None:
     if result.problem is not None:
         return result.problem
-    elsewhere = next((load.cache for load in result.of(ModuleLoad) if not load.cache.startswith(cache)), None)
+    own = os.path.realpath(cache)
+    caches = dict.fromkeys(os.path.realpath(load.cache) for load in result.of(ModuleLoad))
+    elsewhere = next((folder for folder in caches if os.path.commonpath([folder, own]) != own), None)
     return f"the program keeps its kernels in a cache of its own ({elsewhere})" if elsewhere is not None else None

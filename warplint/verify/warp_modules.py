@@ -142,3 +142,39 @@ def _is_written(kernel: Any) -> bool:
     """Whether the kernel stands in a file of the user's; those of ``wp.map`` and of array operators stand in none."""
     path = definition(kernel)[0]
     return os.path.exists(path) and is_user_file(path)
+
+
+def protect_caches(isolated: str | None, refused: Callable[[str], None]) -> None:
+    """Have the program clear a kernel cache only where it lies in the folder ``isolated``; else tell what it asked for.
+
+    A cache is the user's, and hours of builds may be in it; that a program clears it is seen without doing it.
+    """
+    import warp
+    from warp._src import build, context
+
+    for name in ("clear_kernel_cache", "clear_lto_cache"):
+        clear = getattr(build, name, None)
+        if clear is None:
+            continue
+        guarded = _guarded(clear, name, isolated, refused)
+        for owner in (build, context, warp):
+            if getattr(owner, name, None) is clear:
+                setattr(owner, name, guarded)
+
+
+def _guarded(
+    clear: Callable[[], None], name: str, isolated: str | None, refused: Callable[[str], None]
+) -> Callable[[], None]:
+    import warp
+
+    @functools.wraps(clear)
+    def clearing() -> None:
+        warp.init()  # type: ignore[no-untyped-call]
+        cache = os.path.realpath(warp.config.kernel_cache_dir or "")
+        own = os.path.realpath(isolated) if isolated is not None else None
+        if own is not None and os.path.commonpath([cache, own]) == own:
+            clear()
+        else:
+            refused(f"{name}() was not carried out: the kernel cache {cache} is not this run's own")
+
+    return clearing
