@@ -74,7 +74,9 @@ class Log:
             kept.append((self.next_index, memory.read()))
 
     def gradient_at(self, memory: Memory, index: int) -> Bytes:
-        """What the gradient in ``memory`` held just before operation ``index``, which uses it."""
+        """What the gradient in ``memory`` held just before operation ``index``, which uses it, or at the log's end."""
+        if index >= self.next_index:
+            return memory.read()
         contents: Bytes | None = None
         for number, kept in self.gradient_values.get(memory, ()):
             if number > index:

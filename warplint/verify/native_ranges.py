@@ -11,7 +11,8 @@ import numpy as np
 
 from warplint.verify.log import Log
 from warplint.verify.memory import Bytes, Memory, read_bytes
-from warplint.verify.warp_hooks import array_type
+from warplint.verify.views import FloatView
+from warplint.verify.warp_hooks import Scalars, array_type
 
 
 @dataclass(frozen=True)
@@ -117,3 +118,12 @@ def _addresses(value: Any) -> list[int]:
         return [int(word) for word in usable if word > 4096]
     inner = getattr(target, "value", None)
     return [int(inner)] if isinstance(inner, int) and inner > 4096 else []
+
+
+def described_pair(args: tuple[Any, ...], kind: np.dtype[Any]) -> tuple[FloatView, FloatView] | None:
+    """Source and destination of a strided copy, element by element, as floats of one kind."""
+    dest, source, element = _described(args[0]), _described(args[1]), number(args[4])
+    offsets = tuple(range(0, element, kind.itemsize))
+    scalars = Scalars(kind, offsets, element)
+    pair = FloatView.of(source, scalars), FloatView.of(dest, scalars)
+    return pair if pair[0].shape == pair[1].shape else None

@@ -174,6 +174,13 @@ class Entry:
     """Whether backward runs an adjoint for it."""
     copy: Any = None
     """For a copy: :class:`~warplint.verify.warp_hooks.CopyEntry`."""
+    recorded_at: int = 0
+    """The number of the operation that came next when the tape took it."""
+
+    @property
+    def time(self) -> int:
+        """Where it stands among the operations."""
+        return self.forward.index if self.forward is not None else self.recorded_at
 
 
 @dataclass(eq=False)

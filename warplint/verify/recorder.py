@@ -454,6 +454,7 @@ class Recorder:
         copy = copy_entry(getattr(thing, "__wrapped__", thing))
         forward = self._copied_just_now(copy) if copy is not None else None
         entry = Entry(record, position, "function" if copy is None else "copy", thing, forward, copy=copy)
+        entry.recorded_at = self.log.next_index
         if forward is not None:
             forward.entry = entry
         record.add(entry)
@@ -466,6 +467,7 @@ class Recorder:
         if matches and call is not None and call.index >= self.log.next_index - 4:
             forward = call
         entry = Entry(record, position, "launch", thing, forward, enabled=adjoint_enabled(kernel))
+        entry.recorded_at = self.log.next_index
         if forward is not None:
             forward.entry = entry
             self.log.taped += 1

@@ -314,6 +314,11 @@ def copied(params: Sequence[Any]) -> list[Any]:
     return [type(value).from_buffer_copy(value) for value in params]
 
 
+def adjoint_parameters(forward: Sequence[Any]) -> list[Any]:
+    """Adjoint parameters, all zero, for packed forward parameters (launch bounds first)."""
+    return [type(value)() for value in forward[1:]]
+
+
 def dimensions(bounds: Any) -> tuple[int, ...]:
     """The launch's extents."""
     return tuple(int(bounds.shape[axis]) for axis in range(int(bounds.ndim)))
