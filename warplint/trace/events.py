@@ -164,7 +164,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class Event:
-    """What every event has: its number in the trace and the call stack."""
+    """What every event has: its number in the trace (rising, with gaps) and the call stack."""
 
     seq: int
     stack: Stack
@@ -267,6 +267,8 @@ class Backward(Event):
     tape: int
     loss: Array | None = None
     seeds: tuple[Array, ...] = ()
+    complete: bool = True
+    """False: there is a loss or a seed, but nobody knows which array it is."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,234 @@
+"""Calls: evaluates arguments, binds parameters, enters functions of the project, hands the rest to the models."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from warplint.trace.classes import instantiate
+from warplint.trace.library.table import model_of
+from warplint.trace.machine import Call, Frame, Machine
+from warplint.trace.values import (
+    Bound,
+    Class,
+    ClassMethod,
+    Environment,
+    External,
+    Function,
+    Generator,
+    Instance,
+    Native,
+    StaticMethod,
+    UnknownValue,
+    Value,
+    WarpFunction,
+    unknown_from,
+)
+
+_RECURSION = 6
+
+_QUIET = frozenset({"print", "len", "isinstance", "format", "debug", "info", "warning", "error", "log"})
+
+
+def evaluate_call(machine: Machine, frame: Frame, node: ast.Call) -> Value:
+    """A call expression."""
+    callee = _callee(machine, frame, node)
+    asserting = _asserts(node.func)
+    machine.assertions += asserting
+    try:
+        args, complete = _positional(machine, frame, node)
+        kwargs: dict[str, Value] = {}
+        for keyword in node.keywords:
+            value = machine.evaluate(keyword.value, frame)
+            if keyword.arg is not None:
+                kwargs[keyword.arg] = value
+            elif isinstance(value, dict):
+                kwargs.update({str(key): item for key, item in value.items()})
+            else:
+                complete = False
+        frame.node = node
+        return call_value(machine, callee, Call(args, kwargs, node, complete))
+    finally:
+        machine.assertions -= asserting
+
+
+def _callee(machine: Machine, frame: Frame, node: ast.Call) -> Value:
+    if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+        from warplint.trace.values import SuperValue
+
+        return Native("super", lambda machine, call: SuperValue(frame.owner, frame.receiver))
+    if isinstance(node.func, ast.Name) and node.func.id in ("locals", "vars", "globals") and not node.args:
+        scope = frame.module.environment if node.func.id == "globals" else frame.environment
+        return Native(node.func.id, lambda machine, call: scope.variables)
+    return machine.evaluate(node.func, frame)
+
+
+def _positional(machine: Machine, frame: Frame, node: ast.Call) -> tuple[list[Value], bool]:
+    args: list[Value] = []
+    complete = True
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            items = machine.iterate(machine.evaluate(argument.value, frame))
+            if items is None:
+                complete = False
+            else:
+                args.extend(items)
+        else:
+            args.append(machine.evaluate(argument, frame))
+    return args, complete
+
+
+def _asserts(callee: ast.expr) -> bool:
+    """Whether the call is an assertion about its arguments (``assert_np_equal``, ``test.assertTrue``)."""
+    name = callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
+    return name.startswith("assert")
+
+
+def call_value(machine: Machine, callee: Value, call: Call) -> Value:
+    """Call any value."""
+    if isinstance(callee, Native):
+        return callee.run(machine, call)
+    if isinstance(callee, Function):
+        return call_function(machine, callee, call)
+    if isinstance(callee, Bound):
+        receiver = callee.receiver
+        inner = Call([receiver, *call.args], call.kwargs, call.node, call.complete)
+        if isinstance(callee.function, Function):
+            return call_function(machine, callee.function, inner, receiver)
+        return call_value(machine, callee.function, inner)
+    if isinstance(callee, Class):
+        return instantiate(machine, callee, call)
+    if isinstance(callee, External):
+        model = model_of(callee.path)
+        if model is not None:
+            return model(machine, call)
+        return outside_call(machine, callee.path, call)
+    if isinstance(callee, (StaticMethod, ClassMethod)):
+        return call_value(machine, callee.function, call)
+    if isinstance(callee, Instance) and callee.cls.find("__call__"):
+        return call_value(machine, machine.parts.get_attribute(machine, callee, "__call__"), call)
+    if isinstance(callee, WarpFunction):
+        return unknown_from("a Warp function called on the host", *call.values)
+    if isinstance(callee, Instance) and callee.cls.has_outside_base and callee.cls.find("forward"):
+        return call_value(machine, machine.parts.get_attribute(machine, callee, "forward"), call)
+    return outside_call(machine, "something unknown", call)
+
+
+def outside_call(machine: Machine, name: str, call: Call) -> Value:
+    """A call of code outside the project: it has no effect, but what it got escapes, and its result is unknown."""
+    if name.rpartition(".")[2] not in _QUIET:
+        machine.escape(f"handed to {name}", call.values)
+    return unknown_from(f"the result of {name}", *call.values)
+
+
+def call_function(machine: Machine, function: Function, call: Call, receiver: Value = None) -> Value:
+    """Enter a function of the project."""
+    node = function.node
+    if len(machine.frames) > machine.settings.depth or _recursion(machine, function) >= _RECURSION:
+        return unknown_from("a call nested too deeply", *call.values)
+    key = _memo_key(call) if function.memo is not None else None
+    if function.memo is not None and key is not None and key in function.memo:
+        return function.memo[key]
+    environment = Environment(function.module, function.closure)
+    if isinstance(node, ast.Lambda):
+        bind_parameters(machine, function, call, environment)
+        result = _run(machine, function, environment, receiver, lambda frame: machine.evaluate(node.body, frame))
+    else:
+        facts = machine.caches.facts_of(node)
+        environment.global_names, environment.nonlocal_names = facts.global_names, facts.nonlocal_names
+        bind_parameters(machine, function, call, environment)
+        machine.entered.add(node)
+        if facts.yields:
+            if receiver is not None:
+                environment.variables.setdefault("__receiver__", receiver)
+            return Generator(function, environment)
+        result = _run(machine, function, environment, receiver, lambda frame: _body(machine, frame, node))
+    if function.memo is not None and key is not None:
+        function.memo[key] = result
+    return result
+
+
+def run_generator(machine: Machine, generator: Generator, on_yield: Callable[[Value], Value]) -> None:
+    """Run a generator's body; each ``yield`` calls back."""
+    function = generator.function
+    node = function.node
+    assert not isinstance(node, ast.Lambda)
+    receiver = generator.environment.variables.pop("__receiver__", None)
+    frame = Frame(generator.environment, function.name, node.body[0], function.owner)
+    frame.receiver = receiver
+    frame.on_yield = on_yield
+    generator.consumed = 1 << 30
+    machine.frames.append(frame)
+    machine.execute(node.body, frame)
+    machine.frames.pop()
+
+
+def _run(
+    machine: Machine,
+    function: Function,
+    environment: Environment,
+    receiver: Value,
+    body: Callable[[Frame], Value],
+) -> Value:
+    node = function.node
+    frame = Frame(environment, function.name, node.body if isinstance(node, ast.Lambda) else node.body[0], function.owner)
+    frame.receiver = receiver
+    frames = machine.frames
+    frames.append(frame)
+    depth = len(frames)
+    machine.steps += 1
+    try:
+        return body(frame)
+    finally:
+        del frames[depth - 1 :]
+
+
+def _body(machine: Machine, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
+    signal = machine.execute(node.body, frame)
+    return signal.value if signal is not None and signal.kind == "return" else None
+
+
+def _recursion(machine: Machine, function: Function) -> int:
+    module, name = function.module, function.name
+    return sum(1 for frame in machine.frames if frame.function == name and frame.module is module and name != "<lambda>")
+
+
+def _memo_key(call: Call) -> object | None:
+    key = (tuple(call.args), tuple(sorted(call.kwargs.items())))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def bind_parameters(machine: Machine, function: Function, call: Call, environment: Environment) -> None:
+    """Bind arguments to parameters; what is missing without a default is unknown."""
+    arguments = function.node.args
+    variables = environment.variables
+    positional = [*arguments.posonlyargs, *arguments.args]
+    given = call.args
+    for parameter, value in zip(positional, given):
+        variables[parameter.arg] = value
+    if arguments.vararg is not None:
+        variables[arguments.vararg.arg] = tuple(given[len(positional) :])
+    keywords = dict(call.kwargs)
+    for parameter in (*positional, *arguments.kwonlyargs):
+        if parameter.arg in keywords:
+            variables[parameter.arg] = keywords.pop(parameter.arg)
+    first_default = len(positional) - len(function.defaults)
+    for position, parameter in enumerate(positional):
+        if parameter.arg not in variables:
+            variables[parameter.arg] = (
+                function.defaults[position - first_default]
+                if position >= first_default and call.complete
+                else UnknownValue(f"the argument {parameter.arg}")
+            )
+    for parameter in arguments.kwonlyargs:
+        if parameter.arg not in variables:
+            variables[parameter.arg] = function.keyword_defaults.get(
+                parameter.arg, UnknownValue(f"the argument {parameter.arg}")
+            )
+    if arguments.kwarg is not None:
+        variables[arguments.kwarg.arg] = keywords
+

@@ -1,0 +1,99 @@
+"""What one look at a function's body tells, kept for as long as the project lives."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+EXITS = frozenset({"exit", "quit", "skip", "fail", "skipTest", "abort", "_exit"})
+"""Calls after which nothing runs: an arm that ends in one is not a path worth following."""
+
+
+@dataclass(frozen=True)
+class FunctionFacts:
+    """``global_names`` and ``nonlocal_names`` as declared; ``yields``: it is a generator; ``free`` names are read."""
+
+    global_names: frozenset[str]
+    nonlocal_names: frozenset[str]
+    yields: bool
+
+
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of a body, without those of nested functions and classes (but the nested definitions themselves)."""
+    body = node.body if isinstance(getattr(node, "body", None), list) else [getattr(node, "body", None)]
+    todo: list[ast.AST] = [item for item in body if isinstance(item, ast.AST)]  # type: ignore[union-attr]
+    while todo:
+        item = todo.pop()
+        yield item
+        if not isinstance(item, _SCOPES):
+            todo.extend(ast.iter_child_nodes(item))
+
+
+def function_facts(node: FunctionNode) -> FunctionFacts:
+    """See :class:`FunctionFacts`."""
+    global_names: set[str] = set()
+    nonlocal_names: set[str] = set()
+    yields = False
+    for item in own_nodes(node):
+        if isinstance(item, ast.Global):
+            global_names.update(item.names)
+        elif isinstance(item, ast.Nonlocal):
+            nonlocal_names.update(item.names)
+        elif isinstance(item, (ast.Yield, ast.YieldFrom)):
+            yields = True
+    return FunctionFacts(frozenset(global_names), frozenset(nonlocal_names), yields)
+
+
+def free_names(node: ast.FunctionDef) -> frozenset[str]:
+    """The names that a kernel's body reads and does not assign, and that are not its parameters."""
+    read: set[str] = set()
+    bound = {argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+    for statement in node.body:
+        for item in ast.walk(statement):
+            if isinstance(item, ast.Name):
+                (read if isinstance(item.ctx, ast.Load) else bound).add(item.id)
+    return frozenset(read - bound)
+
+
+def ends_run(statements: Iterable[ast.stmt]) -> bool:
+    """Whether a block ends in ``raise`` or in a call that ends the program or the test."""
+    last = _last(statements)
+    if isinstance(last, ast.Raise):
+        return True
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
+        function = last.value.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        return name in EXITS
+    if isinstance(last, ast.Assert):
+        return isinstance(last.test, ast.Constant) and not last.test.value
+    if isinstance(last, ast.If) and last.orelse:
+        return ends_run(last.body) and ends_run(last.orelse)
+    return False
+
+
+def leaves(statements: Iterable[ast.stmt]) -> bool:
+    """Whether a block ends in ``break``, ``continue`` or ``return``."""
+    return isinstance(_last(statements), (ast.Break, ast.Continue, ast.Return))
+
+
+def mentions(node: ast.AST | Iterable[ast.AST], names: frozenset[str]) -> bool:
+    """Whether a name or attribute among ``names`` occurs anywhere below."""
+    roots = [node] if isinstance(node, ast.AST) else list(node)
+    for root in roots:
+        for item in ast.walk(root):
+            if isinstance(item, ast.Attribute) and item.attr in names:
+                return True
+            if isinstance(item, ast.Name) and item.id in names:
+                return True
+    return False
+
+
+def _last(statements: Iterable[ast.stmt]) -> ast.stmt | None:
+    last = None
+    for last in statements:
+        pass
+    return last

@@ -1,0 +1,59 @@
+"""What iterating over a value gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from warplint.trace.machine import Machine
+from warplint.trace.memory import ArrayValue, NumpyValue
+from warplint.trace.values import Class, Generator, Instance, Record, UnknownValue, Value, Vector
+
+
+def items_of(machine: Machine, value: Value) -> Sequence[Value] | None:
+    """The items of an iterable; None where they are not known."""
+    if isinstance(value, (list, tuple)):
+        return value
+    if isinstance(value, range):
+        return value[: machine.settings.items]
+    if isinstance(value, (str, bytes, dict, set, frozenset)):
+        return _ordered(value)
+    if isinstance(value, Generator):
+        from warplint.trace.loops import collect_generator
+
+        return collect_generator(machine, value)
+    if isinstance(value, Vector):
+        return value.components
+    if isinstance(value, Instance):
+        from warplint.trace.loops import object_items
+
+        return object_items(machine, value)
+    if isinstance(value, Class):
+        members = [item for item in value.namespace.values() if isinstance(item, Instance) and item.cls is value]
+        return members or None
+    if isinstance(value, NumpyValue):
+        from warplint.trace.library.numpy import rows
+
+        return rows(machine, value)
+    if isinstance(value, ArrayValue):
+        size = value.shape[0] if value.shape else None
+        if size is None or size > machine.settings.items or (value.shape and len(value.shape) == 1):
+            return None
+        return [value.indexed(position) for position in range(size)]
+    if isinstance(value, Record) and value.kind == "rounds":
+        return value.attributes["items"]  # type: ignore[no-any-return]
+    return None
+
+
+def _ordered(value: Any) -> Sequence[Value]:
+    """Sets in an order that does not depend on this process (their own order is salted)."""
+    if isinstance(value, (set, frozenset)) and all(isinstance(item, (str, int, float)) for item in value):
+        return sorted(value, key=lambda item: (type(item).__name__, str(item)))
+    return list(value)
+
+
+def unknown_item(value: Value) -> UnknownValue:
+    """An item of an iterable that nobody knows."""
+    from warplint.trace.values import unknown_from
+
+    return unknown_from("an item of an unknown iterable", value)

@@ -1,0 +1,84 @@
+"""Small parts of the standard library that decide counts and paths: ``math``, ``argparse``, ``os.path``, clocks."""
+
+from __future__ import annotations
+
+import math
+import posixpath
+import zlib
+from collections.abc import Callable
+
+from warplint.trace.machine import Call, Machine
+from warplint.trace.operators import is_plain
+from warplint.trace.values import NO_SOURCES, Record, UnknownValue, Value, taints_of, unknown_from
+
+CLOCK = frozenset({"clock"})
+
+
+def _folded(function: Callable[..., Value], name: str) -> Callable[[Machine, Call], Value]:
+    """A pure function of plain values, computed where all of them are known."""
+
+    def run(machine: Machine, call: Call) -> Value:
+        if all(is_plain(value) and value is not None for value in call.values):
+            try:
+                return function(*call.args, **call.kwargs)
+            except Exception:
+                return UnknownValue(f"{name} that fails")
+        return unknown_from(f"{name} of something unknown", *call.values)
+
+    return run
+
+
+def _clock(machine: Machine, call: Call) -> Value:
+    return UnknownValue("the time", taints=CLOCK)
+
+
+def _tainted(machine: Machine, call: Call) -> Value:
+    return UnknownValue("a value of this process", NO_SOURCES, taints=CLOCK | taints_of(*call.values))
+
+
+def _parser(machine: Machine, call: Call) -> Value:
+    return Record("argument-parser", {"defaults": {}})
+
+
+def _nothing(machine: Machine, call: Call) -> Value:
+    return None
+
+
+_TRANGE = "tqdm.trange"
+
+
+def _trange(machine: Machine, call: Call) -> Value:
+    from warplint.trace.library.builtins import BUILTINS
+
+    return machine.call(BUILTINS["range"], call.args)
+
+
+MODELS: dict[str, Callable[[Machine, Call], Value]] = {
+    **{
+        f"math.{name}": _folded(getattr(math, name), name)
+        for name in dir(math)
+        if not name.startswith("_") and callable(getattr(math, name))
+    },
+    **{
+        f"os.path.{name}": _folded(getattr(posixpath, name), name)
+        for name in ("join", "basename", "dirname", "splitext", "split", "normpath")
+    },
+    "zlib.crc32": _folded(zlib.crc32, "crc32"),
+    "zlib.adler32": _folded(zlib.adler32, "adler32"),
+    "time.time": _clock,
+    "time.time_ns": _clock,
+    "time.perf_counter": _clock,
+    "time.perf_counter_ns": _clock,
+    "time.monotonic": _clock,
+    "datetime.datetime.now": _clock,
+    "os.getpid": _tainted,
+    "uuid.uuid4": _tainted,
+    "random.random": _tainted,
+    "argparse.ArgumentParser": _parser,
+    "sys.exit": _nothing,
+    "time.sleep": _nothing,
+    "gc.collect": _nothing,
+    "logging.basicConfig": _nothing,
+    _TRANGE: _trange,
+    "tqdm.auto.trange": _trange,
+}

@@ -1,0 +1,308 @@
+"""The state of one run along one path: frames, tapes, memories, modules, the log, and the budget.
+
+The parts of the interpreter (expressions, statements, calls, the models of the libraries) are functions over a
+:class:`Machine`; it holds the tables that lead to them, so that no part imports another one that imports it.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from warplint.finding import Span
+from warplint.kernels.source import Scope
+from warplint.kernels.summary import KernelSummary
+from warplint.project import Module, Project
+from warplint.trace import events
+from warplint.trace.events import Event
+from warplint.trace.facts import FunctionFacts, FunctionNode, function_facts
+from warplint.trace.log import EventLog
+from warplint.trace.memory import ArrayValue, Memory, Shape, arrays_in
+from warplint.trace.settings import TraceSettings
+from warplint.trace.values import (
+    Environment,
+    Generator,
+    KernelValue,
+    ModuleValue,
+    Signal,
+    TapeValue,
+    UnknownValue,
+    Value,
+    WarpModule,
+)
+
+E = TypeVar("E", bound=Event)
+
+
+class BudgetExceeded(Exception):
+    """The run used up its steps or its time."""
+
+
+class Raised(Exception):
+    """The program raised an exception that a handler of the program is there to catch."""
+
+    def __init__(self, kind: str, value: Value = None) -> None:
+        super().__init__(kind)
+        self.kind = kind
+        self.value = value
+
+
+class Frame:
+    """A function's activation: its scope, and the node that it is at now."""
+
+    __slots__ = ("environment", "function", "module", "node", "on_yield", "owner", "receiver", "result")
+
+    def __init__(self, environment: Environment, function: str, node: ast.AST, owner: Value = None) -> None:
+        self.environment = environment
+        self.module = environment.module
+        self.function = function
+        self.node = node
+        self.owner = owner
+        self.receiver: Value = None
+        self.on_yield: Callable[[Value], Value] | None = None
+        self.result: Value = None
+
+
+@dataclass(eq=False)
+class Call:
+    """The evaluated arguments of a call. ``complete`` false: an unknown ``*args`` or ``**kwargs`` was among them."""
+
+    args: list[Value]
+    kwargs: dict[str, Value] = field(default_factory=dict)
+    node: ast.Call | None = None
+    complete: bool = True
+
+    def get(self, position: int, name: str, default: Value = None) -> Value:
+        """The argument at a position or under a keyword."""
+        if name in self.kwargs:
+            return self.kwargs[name]
+        if 0 <= position < len(self.args):
+            return self.args[position]
+        return default
+
+    def has(self, position: int, name: str) -> bool:
+        """Whether the argument was given."""
+        return name in self.kwargs or 0 <= position < len(self.args)
+
+    def argument_node(self, position: int, name: str) -> ast.expr | None:
+        """The expression that was given for it, where it stands in the call itself."""
+        if self.node is None:
+            return None
+        for keyword in self.node.keywords:
+            if keyword.arg == name:
+                return keyword.value
+        if 0 <= position < len(self.node.args) and not any(isinstance(a, ast.Starred) for a in self.node.args[: position + 1]):
+            return self.node.args[position]
+        return None
+
+    @property
+    def values(self) -> list[Value]:
+        """All arguments."""
+        return [*self.args, *self.kwargs.values()]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The interpreter's parts, as the machine calls them."""
+
+    evaluators: Mapping[type[ast.expr], Callable[[Machine, Frame, Any], Value]]
+    executors: Mapping[type[ast.stmt], Callable[[Machine, Frame, Any], Signal | None]]
+    call: Callable[[Machine, Value, Call], Value]
+    get_attribute: Callable[[Machine, Value, str], Value]
+    set_attribute: Callable[[Machine, Value, str, Value], None]
+    iterate: Callable[[Machine, Value], Sequence[Value] | None]
+    run_generator: Callable[[Machine, Generator, Callable[[Value], Value]], None]
+    import_module: Callable[[Machine, str, ModuleValue], Value]
+    builtins: Mapping[str, Value]
+    summarise: Callable[[Machine, events.Kernel], KernelSummary | None]
+
+
+class Caches:
+    """What holds for a file whatever run looks at it; shared by all runs over one project."""
+
+    def __init__(self) -> None:
+        self.facts: dict[FunctionNode, FunctionFacts] = {}
+        self.free_names: dict[ast.FunctionDef, frozenset[str]] = {}
+        self.summaries: dict[tuple[str, int, bool], KernelSummary | None] = {}
+
+    def facts_of(self, node: FunctionNode) -> FunctionFacts:
+        """See :class:`FunctionFacts`."""
+        facts = self.facts.get(node)
+        if facts is None:
+            facts = self.facts[node] = function_facts(node)
+        return facts
+
+
+class Machine:
+    """One run of one root along one path."""
+
+    def __init__(
+        self,
+        project: Project,
+        settings: TraceSettings,
+        parts: Parts,
+        caches: Caches,
+        polarity: bool = True,
+        deadline: float | None = None,
+    ) -> None:
+        self.project = project
+        self.settings = settings
+        self.parts = parts
+        self.caches = caches
+        self.polarity = polarity
+        """The way unknown conditions go on this path."""
+        self.deadline = deadline if deadline is not None else time.monotonic() + settings.seconds
+        self.log = EventLog()
+        self.frames: list[Frame] = []
+        self.memories: dict[int, Memory] = {}
+        self.tapes: list[TapeValue] = []
+        self.active_tape: TapeValue | None = None
+        self.modules: dict[Module, ModuleValue] = {}
+        self.warp_modules: dict[str, WarpModule] = {}
+        self.config: dict[str, Value] = {}
+        self.kernels: dict[str, KernelValue] = {}
+        self.counts: dict[UnknownValue, int] = {}
+        self.rings: list[int] = []
+        self.unknowns: list[events.Unknown] = []
+        self.entered: set[ast.AST] = set()
+        self.handlers: list[tuple[str, ...]] = []
+        self.steps = 0
+        self.loops = 0
+        self.backwards = 0
+        self.assertions = 0
+        self.tapes_entered = 0
+        self.unrecorded_launches = 0
+        self.undecided = False
+        self.scopes: dict[Environment, Scope] = {}
+        self._next_memory = 0
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    def evaluate(self, node: ast.expr, frame: Frame) -> Value:
+        """The value of an expression."""
+        return self.parts.evaluators[type(node)](self, frame, node)
+
+    def execute(self, statements: Sequence[ast.stmt], frame: Frame) -> Signal | None:
+        """Run a block; the signal that ended it early, if any."""
+        executors = self.parts.executors
+        for statement in statements:
+            self.steps += 1
+            if self.steps & 255 == 0 or self.steps > self.settings.steps:
+                self.check_budget()
+            frame.node = statement
+            signal = executors[type(statement)](self, frame, statement)
+            if signal is not None:
+                return signal
+        return None
+
+    def check_budget(self) -> None:
+        """Raises :class:`BudgetExceeded`."""
+        if self.steps > self.settings.steps or time.monotonic() > self.deadline:
+            raise BudgetExceeded
+
+    def call(self, callee: Value, args: Sequence[Value] = (), kwargs: Mapping[str, Value] | None = None) -> Value:
+        """Call a value from a model."""
+        return self.parts.call(self, callee, Call(list(args), dict(kwargs or {})))
+
+    def iterate(self, value: Value) -> Sequence[Value] | None:
+        """The items of an iterable; None where they are not known."""
+        return self.parts.iterate(self, value)
+
+    @property
+    def frame(self) -> Frame:
+        """The innermost frame."""
+        return self.frames[-1]
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def stack(self) -> events.Stack:
+        """The call stack now."""
+        return tuple(events.Frame(frame.module.module.span(frame.node), frame.function) for frame in self.frames)
+
+    def emit(self, kind: type[E], **fields: Any) -> E:
+        """Append an event that happens now."""
+        return self.log.add(kind, self.stack(), **fields)
+
+    @property
+    def active_tape_id(self) -> int | None:
+        """The number of the tape that is open now."""
+        return None if self.active_tape is None else self.active_tape.id
+
+    def note_unknown(self, node: ast.AST | None, why: str) -> None:
+        """Record why something was given up."""
+        frame = self.frame
+        where = node if node is not None and hasattr(node, "lineno") else frame.node
+        text = frame.module.module.text(where)
+        self.unknowns.append(events.Unknown(frame.module.module.span(where), text[:200], why))
+
+    def span_here(self) -> Span:
+        """The innermost place."""
+        return self.frame.module.module.span(self.frame.node)
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+
+    def allocate(self, made_by: str, requires_grad: bool | None = False, **fields: Any) -> ArrayValue:
+        """A new memory allocated here, and the handle on all of it."""
+        shape: Shape | None = fields.get("shape")
+        memory = Memory(self._next_memory, self.stack(), made_by, requires_grad, **fields)
+        self._next_memory += 1
+        self.memories[memory.id] = memory
+        return ArrayValue(memory, dtype=memory.dtype, shape=shape)
+
+    def adopt(self, memory: Memory) -> None:
+        """Take a memory that was made elsewhere (numpy's own) into the trace."""
+        self.memories[memory.id] = memory
+
+    @property
+    def newest_memory(self) -> int:
+        """The number that the next memory will get."""
+        return self._next_memory
+
+    def next_memory(self) -> int:
+        """A fresh number for a memory."""
+        self._next_memory += 1
+        return self._next_memory - 1
+
+    def escape(self, why: str, values: Sequence[Value]) -> None:
+        """Arrays went to code that the trace does not follow."""
+        found = [array for value in values for array in arrays_in(value, 2)][:16]
+        for array in found:
+            if array.gradient:
+                self.emit(events.GradRead, array=array.snapshot(), how=self.reading("escape"))
+        data = tuple(array.snapshot() for array in found if not array.gradient)
+        if data:
+            self.emit(events.Opaque, why=why, arrays=data)
+
+    def reading(self, how: str) -> str:
+        """How a gradient is read: an assertion about it is no use of it."""
+        return "assert" if self.assertions else how
+
+    # -- unknown counts and conditions -----------------------------------------------------------------------------
+
+    def decide(self, condition: UnknownValue) -> bool:
+        """The way an unknown condition goes on this path; its opposite goes the other way."""
+        self.undecided = True
+        return self.polarity != condition.negated
+
+    def count_of(self, value: UnknownValue) -> int:
+        """How many rounds stand for an unknown count on this path, the same wherever the count recurs."""
+        base = value.base or value
+        if base not in self.counts:
+            self.counts[base] = max(self.settings.unknown_rounds, *(length + 1 for length in self.rings), 0)
+        return max(self.counts[base] + value.offset, 0)
+
+    # -- kernels ---------------------------------------------------------------------------------------------------
+
+    def summary_of(self, kernel: events.Kernel) -> KernelSummary | None:
+        """The adjoint-need summary of a kernel of this run; None where its source cannot be analysed."""
+        return self.parts.summarise(self, kernel)
+
+    # -- names -----------------------------------------------------------------------------------------------------
+
+    def will_catch(self, kind: str) -> bool:
+        """Whether a handler of the program waits for an exception of this name."""
+        return any(kind in names or "Exception" in names or "BaseException" in names for names in self.handlers)
+

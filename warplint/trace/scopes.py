@@ -1,0 +1,158 @@
+"""The names that a kernel sees in a run: its closure and globals with the values they have there."""
+
+from __future__ import annotations
+
+import ast
+
+from warplint.kernels import source as kernels
+from warplint.kernels.source import Meaning, Scope, Unknown
+from warplint.kernels.summary import KernelSummary
+from warplint.trace import events
+from warplint.trace.lookup import MISSING, global_value, look_up
+from warplint.trace.machine import BudgetExceeded, Machine
+from warplint.trace.values import (
+    Class,
+    Environment,
+    External,
+    Function,
+    Instance,
+    KernelValue,
+    Native,
+    TypeExpression,
+    UnknownValue,
+    Value,
+    Vector,
+    WarpFunction,
+)
+
+_OUTSIDE_WARP = ("fem", "sparse", "optim")
+
+
+class EnvironmentScope:
+    """What names mean in an environment of a run."""
+
+    def __init__(self, machine: Machine, environment: Environment) -> None:
+        self._machine = machine
+        self._environment = environment
+        self._known: dict[str, Meaning | None] = {}
+
+    def resolve(self, dotted: str) -> Meaning | None:
+        """See :meth:`warplint.kernels.source.Scope.resolve`."""
+        if dotted not in self._known:
+            self._known[dotted] = None
+            try:
+                self._known[dotted] = self._meaning(dotted)
+            except (BudgetExceeded, RecursionError):
+                return None
+        return self._known[dotted]
+
+    def _meaning(self, dotted: str) -> Meaning | None:
+        parts = dotted.split(".")
+        if not _is_bound(self._machine, self._environment, parts[0]):
+            return None
+        value = look_up(self._machine, self._environment, parts[0])
+        for part in parts[1:]:
+            value = self._machine.parts.get_attribute(self._machine, value, part)
+        return self._of_value(value)
+
+    def _of_value(self, value: Value) -> Meaning | None:
+        if isinstance(value, (bool, int, float, str, bytes, tuple, type(None))):
+            return kernels.Constant(value)
+        if isinstance(value, External):
+            return _external(value)
+        if isinstance(value, Native):
+            return kernels.Builtin(value.name) if value.name in kernels.PYTHON_BUILTINS else None
+        if isinstance(value, WarpFunction):
+            return function_meaning(self._machine, value)
+        if isinstance(value, Function):
+            return function_meaning(self._machine, WarpFunction(value))
+        if isinstance(value, Class):
+            if value.is_struct and value.node is not None:
+                environment = value.closure or value.module.environment
+                return kernels.Struct(value.node, value.module.module.path, scope_of(self._machine, environment))
+            return None
+        if isinstance(value, TypeExpression):
+            return kernels.TypeAlias(value.node, scope_of(self._machine, value.environment))
+        if isinstance(value, Instance) and "value" in value.attributes:
+            return self._of_value(value.attributes["value"])
+        if isinstance(value, Vector):
+            return kernels.Constant(value.components)
+        if isinstance(value, KernelValue):
+            return None
+        return kernels.Constant(Unknown.VALUE)
+
+
+def _is_bound(machine: Machine, environment: Environment, name: str) -> bool:
+    scope: Environment | None = environment
+    while scope is not None:
+        if name in scope.variables:
+            return True
+        scope = scope.parent
+    return name in machine.parts.builtins or global_value(machine, environment.module, name) is not MISSING
+
+
+def _external(value: External) -> Meaning | None:
+    if not value.path.startswith("warp."):
+        return None
+    rest = value.path.removeprefix("warp.")
+    return None if rest.partition(".")[0] in _OUTSIDE_WARP else kernels.Builtin(rest)
+
+
+def scope_of(machine: Machine, environment: Environment) -> Scope:
+    """The scope of an environment, one for each."""
+    scope = machine.scopes.get(environment)
+    if scope is None:
+        scope = machine.scopes[environment] = EnvironmentScope(machine, environment)
+    return scope
+
+
+def function_meaning(machine: Machine, value: WarpFunction) -> Meaning | None:
+    """A function as the analysis of kernels wants it."""
+    made = _function(machine, value)
+    if made is None or not value.overloads:
+        return made
+    others = tuple(other for other in (_function(machine, overload) for overload in value.overloads) if other is not None)
+    return kernels.Function(made.node, made.path, made.scope, made.adjoint, made.replay, others, made.lines)
+
+
+def _function(machine: Machine, value: WarpFunction) -> kernels.Function | None:
+    function = value.function
+    if not isinstance(function.node, ast.FunctionDef):
+        return None
+    module = function.module.module
+    adjoint = kernels.Adjoint.GENERATED
+    if value.native:
+        adjoint = kernels.Adjoint.NATIVE if value.native_adjoint else kernels.Adjoint.NATIVE_MISSING
+    elif value.gradient is not None:
+        adjoint = kernels.Adjoint.CUSTOM
+    return kernels.Function(
+        node=function.node,
+        path=module.path,
+        scope=scope_of(machine, function.closure),
+        adjoint=adjoint,
+        replay=value.replay is not None,
+        lines=module.lines,
+    )
+
+
+def summarise_kernel(machine: Machine, kernel: events.Kernel) -> KernelSummary | None:
+    """The summary of a kernel of the run; computed once per project for kernels of equal content and options."""
+    from warplint.kernels.analysis import summarise
+
+    backward = kernel.enable_backward is not False
+    key = (kernel.key, kernel.max_unroll, backward)
+    if key not in machine.caches.summaries:
+        declared = machine.kernels.get(kernel.key)
+        if declared is None or not isinstance(declared.function.node, ast.FunctionDef):
+            return None
+        module = declared.function.module.module
+        source = kernels.KernelSource(
+            node=declared.function.node,
+            path=module.path,
+            scope=scope_of(machine, declared.function.closure),
+            max_unroll=kernel.max_unroll,
+            enable_backward=backward,
+            lines=module.lines,
+        )
+        machine.caches.summaries[key] = summarise(source)
+    return machine.caches.summaries[key]

@@ -1,0 +1,26 @@
+"""What bounds the interpretation of one file, and which Warp it is judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TraceSettings:
+    """Limits of one run of one root, and the version of Warp that the rules speak of.
+
+    ``steps`` counts statements and calls, ``seconds`` is the wall clock of one file (all its roots together).
+    ``rounds`` bounds a loop of known count, ``items`` a comprehension; ``unknown_rounds`` is how often a loop of
+    unknown count runs.
+    """
+
+    warp: tuple[int, int] = (1, 19)
+    steps: int = 150_000
+    seconds: float = 6.0
+    depth: int = 24
+    rounds: int = 600
+    items: int = 2048
+    unknown_rounds: int = 3
+
+
+DEFAULT = TraceSettings()

@@ -1,0 +1,214 @@
+"""Statements: one executor for each kind of node; the signal says how a statement left its block."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from warplint.trace import operators
+from warplint.trace.assignment import annotated_assign, assign, augmented_assign, delete
+from warplint.trace.classes import define_class
+from warplint.trace.contexts import execute_with
+from warplint.trace.decorators import decorated
+from warplint.trace.expressions import decide, make_function
+from warplint.trace.facts import ends_run, leaves, mentions
+from warplint.trace.imports import execute_import, execute_import_from
+from warplint.trace.loops import execute_for, execute_while
+from warplint.trace.machine import Frame, Machine, Raised
+from warplint.trace.values import BREAK, CONTINUE, Class, External, Instance, Signal, UnknownValue, Value
+
+Executor = Callable[[Machine, Frame, Any], "Signal | None"]
+
+_REPLAY = frozenset({"capture_launch"})
+
+
+def _expression(machine: Machine, frame: Frame, node: ast.Expr) -> Signal | None:
+    machine.evaluate(node.value, frame)
+    return None
+
+
+def _return(machine: Machine, frame: Frame, node: ast.Return) -> Signal | None:
+    return Signal("return", None if node.value is None else machine.evaluate(node.value, frame))
+
+
+def _if(machine: Machine, frame: Frame, node: ast.If) -> Signal | None:
+    condition = machine.evaluate(node.test, frame)
+    known = operators.truth(condition)
+    if known is None:
+        known = _feasible(machine, node, condition)
+    return machine.execute(node.body if known else node.orelse, frame)
+
+
+def _feasible(machine: Machine, node: ast.If, condition: Value) -> bool:
+    """The arm to follow where the condition is not known.
+
+    An arm that ends the run, leaves the loop or function, or replays a captured graph is not followed where the other
+    one does not: what happens there is opaque, and a path that was cut short proves nothing.
+    """
+    for unwanted in (ends_run, leaves, _replays):
+        body, orelse = unwanted(node.body), unwanted(node.orelse)
+        if body != orelse:
+            return orelse
+    return decide(machine, condition)
+
+
+def _replays(statements: list[ast.stmt]) -> bool:
+    return mentions(statements, _REPLAY)
+
+
+def _function(machine: Machine, frame: Frame, node: ast.FunctionDef) -> Signal | None:
+    value: Value = make_function(machine, frame, node)
+    if node.decorator_list:
+        value = decorated(machine, frame, node, value)
+        frame.node = node
+    frame.environment.binding_scope(node.name).variables[node.name] = value
+    return None
+
+
+def _class(machine: Machine, frame: Frame, node: ast.ClassDef) -> Signal | None:
+    value = define_class(machine, frame, node)
+    frame.environment.binding_scope(node.name).variables[node.name] = value
+    return None
+
+
+def _raise(machine: Machine, frame: Frame, node: ast.Raise) -> Signal | None:
+    """An exception that nothing catches means that the interpretation went astray: the function ends, the run goes on."""
+    value = None if node.exc is None else machine.evaluate(node.exc, frame)
+    kind = _exception_name(value)
+    if machine.will_catch(kind):
+        raise Raised(kind, value)
+    return Signal("return", UnknownValue(f"raised {kind}"))
+
+
+def _exception_name(value: Value) -> str:
+    if isinstance(value, Instance):
+        return value.cls.name
+    if isinstance(value, (External, Class)):
+        return value.name
+    return "Exception"
+
+
+def _try(machine: Machine, frame: Frame, node: ast.Try) -> Signal | None:
+    names = tuple(name for handler in node.handlers for name in _caught(handler))
+    signal: Signal | None
+    try:
+        depth = len(machine.frames)
+        machine.handlers.append(names)
+        try:
+            signal = machine.execute(node.body, frame)
+        finally:
+            machine.handlers.pop()
+        if signal is None:
+            signal = machine.execute(node.orelse, frame)
+    except Raised as raised:
+        del machine.frames[depth:]
+        handler = _handler(node, raised.kind)
+        if handler is None:
+            machine.execute(node.finalbody, frame)
+            raise
+        if handler.name:
+            frame.environment.variables[handler.name] = raised.value
+        signal = machine.execute(handler.body, frame)
+    final = machine.execute(node.finalbody, frame)
+    return final or signal
+
+
+def _caught(handler: ast.ExceptHandler) -> list[str]:
+    if handler.type is None:
+        return ["BaseException"]
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return [kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "") for kind in kinds]
+
+
+def _handler(node: ast.Try, kind: str) -> ast.ExceptHandler | None:
+    for handler in node.handlers:
+        names = _caught(handler)
+        if kind in names or "Exception" in names or "BaseException" in names:
+            return handler
+    return None
+
+
+def _assert(machine: Machine, frame: Frame, node: ast.Assert) -> Signal | None:
+    machine.assertions += 1
+    try:
+        machine.evaluate(node.test, frame)
+    finally:
+        machine.assertions -= 1
+    return None
+
+
+def _global(machine: Machine, frame: Frame, node: ast.Global | ast.Nonlocal) -> Signal | None:
+    return None
+
+
+def _pass(machine: Machine, frame: Frame, node: ast.Pass) -> Signal | None:
+    return None
+
+
+def _break(machine: Machine, frame: Frame, node: ast.Break) -> Signal | None:
+    return BREAK
+
+
+def _continue(machine: Machine, frame: Frame, node: ast.Continue) -> Signal | None:
+    return CONTINUE
+
+
+def _match(machine: Machine, frame: Frame, node: ast.Match) -> Signal | None:
+    """``match`` on plain values; patterns with structure are not followed beyond their captures."""
+    subject = machine.evaluate(node.subject, frame)
+    for case in node.cases:
+        taken = _matches(machine, frame, case.pattern, subject)
+        if taken is None:
+            taken = not ends_run(case.body) and decide(machine, UnknownValue("a pattern"))
+        if taken and (case.guard is None or decide(machine, machine.evaluate(case.guard, frame))):
+            return machine.execute(case.body, frame)
+    return None
+
+
+def _matches(machine: Machine, frame: Frame, pattern: ast.pattern, subject: Value) -> bool | None:
+    if isinstance(pattern, ast.MatchValue):
+        return operators.truth(operators.compare(machine, ast.Eq, subject, machine.evaluate(pattern.value, frame)))
+    if isinstance(pattern, ast.MatchSingleton):
+        return operators.truth(operators.compare(machine, ast.Is, subject, pattern.value))
+    if isinstance(pattern, ast.MatchOr):
+        results = [_matches(machine, frame, option, subject) for option in pattern.patterns]
+        return True if True in results else None if None in results else False
+    if isinstance(pattern, ast.MatchAs):
+        if pattern.pattern is not None and not _matches(machine, frame, pattern.pattern, subject):
+            return False
+        if pattern.name:
+            frame.environment.variables[pattern.name] = subject
+        return True
+    return None
+
+
+EXECUTORS: Mapping[type[ast.stmt], Executor] = {
+    ast.Expr: _expression,
+    ast.Assign: assign,
+    ast.AugAssign: augmented_assign,
+    ast.AnnAssign: annotated_assign,
+    ast.Delete: delete,
+    ast.Return: _return,
+    ast.If: _if,
+    ast.For: execute_for,
+    ast.AsyncFor: execute_for,
+    ast.While: execute_while,
+    ast.With: execute_with,
+    ast.AsyncWith: execute_with,
+    ast.FunctionDef: _function,
+    ast.AsyncFunctionDef: _function,
+    ast.ClassDef: _class,
+    ast.Import: execute_import,
+    ast.ImportFrom: execute_import_from,
+    ast.Raise: _raise,
+    ast.Try: _try,
+    **({ast.TryStar: _try} if hasattr(ast, "TryStar") else {}),
+    ast.Assert: _assert,
+    ast.Global: _global,
+    ast.Nonlocal: _global,
+    ast.Pass: _pass,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.Match: _match,
+}

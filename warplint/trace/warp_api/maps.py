@@ -1,0 +1,178 @@
+"""``wp.map`` and the operators of arrays: launches of kernels that Warp writes itself, recorded like any other.
+
+Such a kernel is written here as source, ``out[i] = f(a[i], b[i])``, so that the analysis of kernels sees what it does.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from warplint.trace import events
+from warplint.trace.library.numpy import size_of
+from warplint.trace.machine import Call, Machine
+from warplint.trace.memory import SMALL, ArrayValue
+from warplint.trace.values import (
+    Bound,
+    Environment,
+    External,
+    Function,
+    KernelValue,
+    Native,
+    UnknownValue,
+    Value,
+    WarpFunction,
+    unknown_from,
+)
+from warplint.trace.warp_api.launches import launch
+from warplint.trace.warp_api.modules import declare_content, warp_module
+
+_SYMBOLS: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "*",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}
+
+
+def array_operator(
+    machine: Machine, kind: type[ast.operator] | str, operands: Sequence[Value], into: ArrayValue | None = None
+) -> Value:
+    """``a + b`` on arrays, ``-a``, ``a += b`` (``into``): a fresh array, or the left one."""
+    names = [f"a{position}" for position in range(len(operands))]
+    elements = [f"{name}[i]" if isinstance(v, ArrayValue) else name for name, v in zip(names, operands)]
+    if isinstance(kind, str):
+        expression, label = f"-{elements[0]}", "neg"
+    else:
+        expression, label = f"{elements[0]} {_SYMBOLS[kind]} {elements[1]}", kind.__name__.lower()
+    kernel = _written(machine, f"map_{label}", names, operands, expression, {})
+    return _run(machine, kernel, operands, into)
+
+
+def _map(machine: Machine, call: Call) -> Value:
+    """``wp.map(func, *inputs, out=)``."""
+    function, operands = call.get(0, "func"), list(call.args[1:])
+    out = call.kwargs.get("out")
+    if flag_true(call.kwargs.get("return_kernel")) or any(isinstance(operand, UnknownValue) for operand in operands):
+        return unknown_from("a map over something unknown", *operands)
+    names = [f"a{position}" for position in range(len(operands))]
+    elements = [f"{name}[i]" if isinstance(v, ArrayValue) else name for name, v in zip(names, operands)]
+    if isinstance(function, Function) and not isinstance(function.node, ast.Lambda):
+        function = WarpFunction(function)
+    if isinstance(function, Bound):
+        return unknown_from("a map of a bound method", *operands)
+    expression = f"mapped({', '.join(elements)})"
+    if isinstance(function, Function) and isinstance(function.node, ast.Lambda):
+        substituted = _inline(function.node, elements)
+        if substituted is None:
+            return unknown_from("a map of a lambda", *operands)
+        expression = substituted
+        kernel = _written(machine, "map_func", names, operands, expression, {}, function.closure)
+    elif isinstance(function, (WarpFunction, External, Native)):
+        kernel = _written(machine, "map_func", names, operands, expression, {"mapped": function})
+    else:
+        return unknown_from("a map of something unknown", *operands)
+    if isinstance(out, (list, tuple)) or (out is not None and not isinstance(out, ArrayValue)):
+        machine.escape("wp.map with several outputs", [out, *operands])
+        return out
+    return _run(machine, kernel, operands, out)
+
+
+def flag_true(value: Value) -> bool:
+    """Whether an argument is known to be true."""
+    return value is True
+
+
+def _inline(node: ast.Lambda, elements: Sequence[str]) -> str | None:
+    """The body of a lambda with its parameters replaced by the elements."""
+    parameters = [parameter.arg for parameter in node.args.args]
+    if len(parameters) != len(elements):
+        return None
+    replacements = dict(zip(parameters, elements))
+
+    class Substitute(ast.NodeTransformer):
+        def visit_Name(self, name: ast.Name) -> ast.expr:
+            text = replacements.get(name.id)
+            return name if text is None else ast.parse(text, mode="eval").body
+
+    body = ast.parse(ast.unparse(node.body), mode="eval")
+    return ast.unparse(ast.fix_missing_locations(Substitute().visit(body)))
+
+
+def _written(
+    machine: Machine,
+    name: str,
+    names: Sequence[str],
+    operands: Sequence[Value],
+    expression: str,
+    variables: dict[str, Value],
+    closure: Environment | None = None,
+) -> KernelValue:
+    """The kernel as source; it stands where the map is written."""
+    parameters = ", ".join(
+        f"{name}: wp.array(dtype=float)" if isinstance(value, ArrayValue) else f"{name}: float"
+        for name, value in zip(names, operands)
+    )
+    text = f"def {name}({parameters}, out: wp.array(dtype=float)):\n    i = wp.tid()\n    out[i] = {expression}\n"
+    node = ast.parse(text).body[0]
+    assert isinstance(node, ast.FunctionDef)
+    here = machine.frame.node
+    for item in ast.walk(node):
+        if hasattr(item, "lineno"):
+            ast.copy_location(item, here)
+    frame = machine.frame
+    scope = Environment(frame.module, closure or frame.environment.closure, {"wp": External("warp"), **variables})
+    key = f"{name}:{frame.module.module.path}:{getattr(here, 'lineno', 0)}:{expression}"
+    module = warp_module(machine, name if not variables else f"{name}_{len(key)}")
+    function = Function(node, frame.module, scope)
+    kernel = KernelValue(function, module, key, None, stable=None)
+    declare_content(machine, module, key)
+    machine.kernels[key] = kernel
+    return kernel
+
+
+def _run(machine: Machine, kernel: KernelValue, operands: Sequence[Value], into: Value) -> Value:
+    arrays = [operand for operand in operands if isinstance(operand, ArrayValue)]
+    out = into
+    if out is None:
+        flags = [array.requires_grad for array in arrays]
+        gradient = True if True in flags else None if None in flags else False
+        first = arrays[0] if arrays else None
+        size = size_of(first.shape) if first is not None else None
+        out = machine.allocate(
+            "map",
+            gradient,
+            shape=first.shape if first is not None else None,
+            dtype=first.dtype if first is not None else None,
+            contents=None if size is None or size > SMALL else None,
+        )
+    if any(array.gradient for array in (*arrays, *([out] if isinstance(out, ArrayValue) else []))):
+        return _on_gradients(machine, arrays, out)
+    launch(machine, kernel, [*operands, out], arrays[0].shape if arrays else None)
+    return out
+
+
+def _on_gradients(machine: Machine, arrays: Sequence[ArrayValue], out: Value) -> Value:
+    """Arithmetic with gradients (``x -= lr * x.grad``): an update by hand, no part of the chain."""
+    for array in arrays:
+        if array.gradient:
+            machine.emit(events.GradRead, array=array.snapshot(), how=machine.reading("launch"))
+    if isinstance(out, ArrayValue):
+        event = events.GradWrite if out.gradient else None
+        if event is not None:
+            machine.emit(events.GradWrite, array=out.snapshot(), clears=False)
+        else:
+            machine.emit(events.HostWrite, dest=out.snapshot(), how="map", active_tape=machine.active_tape_id)
+    return out
+
+
+MODELS: dict[str, Callable[[Machine, Call], Value]] = {"warp.map": _map}

@@ -1,0 +1,244 @@
+"""Warp's modules (the units of compilation) and its configuration: when options are copied, when a module is loaded.
+
+Measured on 1.19: a module copies ``max_unroll``, ``enable_backward`` and others when its first kernel or function is
+declared; ``set_module_options`` marks it modified, a write into ``get_module(n).options`` does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from warplint.trace import events
+from warplint.trace.machine import Call, Machine
+from warplint.trace.values import (
+    External,
+    KernelValue,
+    ModuleValue,
+    Native,
+    Record,
+    UnknownValue,
+    Value,
+    WarpModule,
+)
+
+COPIED_AT_CREATION: Mapping[str, object] = {
+    "max_unroll": 16,
+    "enable_backward": True,
+    "lineinfo": False,
+    "compile_time_trace": False,
+    "deterministic": 0,
+    "deterministic_max_records": 0,
+}
+"""Options that a module takes from ``wp.config`` when it is created, with their defaults."""
+
+
+def warp_module(machine: Machine, name: str) -> WarpModule:
+    """The module called ``name``, created now if it is new."""
+    module = machine.warp_modules.get(name)
+    if module is None:
+        options = {option: machine.config.get(option, default) for option, default in COPIED_AT_CREATION.items()}
+        module = machine.warp_modules[name] = WarpModule(name, options)
+        machine.emit(events.ModuleCreated, module=name)
+    return module
+
+
+def module_for(machine: Machine, wanted: Value, definer: ModuleValue, unique_name: str) -> WarpModule:
+    """The module that a decorator's ``module=`` means; without one, that of the defining file."""
+    if isinstance(wanted, WarpModule):
+        return wanted
+    if isinstance(wanted, UnknownValue):
+        return warp_module(machine, f"<unknown>.{unique_name}")
+    if wanted == "unique":
+        return warp_module(machine, unique_name)
+    if isinstance(wanted, str):
+        return warp_module(machine, wanted)
+    return warp_module(machine, definer.name)
+
+
+def declare_content(machine: Machine, module: WarpModule, key: str) -> None:
+    """A kernel enters a module."""
+    module.contents.add(key)
+
+
+def ensure_loaded(machine: Machine, kernel: KernelValue, block_dim: Value = None) -> None:
+    """The load that a launch brings about: the first one, or one more since the module changed."""
+    load(machine, kernel.module, block_dim)
+
+
+def load(machine: Machine, module: WarpModule, block_dim: Value = None) -> None:
+    """Load a module unless what it holds and how it is compiled are loaded already."""
+    contents = frozenset(module.contents)
+    if module.loaded is not None and contents <= module.loaded and not module.stale:
+        return
+    module.loaded, module.stale = contents, False
+    machine.emit(
+        events.ModuleLoaded, module=module.name, block_dim=block_dim if isinstance(block_dim, int) else None
+    )
+
+
+def set_config(machine: Machine, option: str, value: Value) -> None:
+    """``wp.config.option = value``."""
+    machine.config[option] = value
+    known = None if isinstance(value, UnknownValue) else _plain(value)
+    machine.emit(events.ConfigSet, option=option, value=known)
+
+
+def set_options(machine: Machine, module: WarpModule, options: Mapping[str, Value], direct: bool = False) -> None:
+    """Options of a module change; ``direct``: by a write into its dict, which rebuilds nothing."""
+    changed = any(module.options.get(name) != value for name, value in options.items())
+    if not (direct and module.loaded is not None):
+        module.options.update(options)
+        if changed and module.loaded is not None:
+            module.stale = True
+    shown = {name: _plain(value) for name, value in options.items()}
+    machine.emit(events.ModuleOptionsSet, module=module.name, options=shown, direct=direct)
+
+
+def _plain(value: Value) -> object:
+    if isinstance(value, (bool, int, float, str, type(None))):
+        return value
+    return value.path if isinstance(value, External) else None
+
+
+def module_attribute(machine: Machine, module: WarpModule, name: str) -> Value:
+    """``module.options``, ``module.load(device)``."""
+    if name == "options":
+        return Record("module-options", {"module": module})
+    if name == "name":
+        return module.name
+    if name == "load":
+
+        def run(machine: Machine, call: Call) -> Value:
+            load(machine, module)
+            return None
+
+        return Native("load", run)
+    if name == "mark_modified":
+
+        def mark(machine: Machine, call: Call) -> Value:
+            module.stale = True
+            return None
+
+        return Native("mark_modified", mark)
+    return UnknownValue(f"the attribute {name} of a Warp module")
+
+
+def _named(machine: Machine, value: Value) -> WarpModule | None:
+    """The module meant by a ``module=`` argument of the option functions."""
+    if value is None:
+        return warp_module(machine, machine.frame.module.name)
+    if isinstance(value, WarpModule):
+        return value
+    if isinstance(value, ModuleValue):
+        return warp_module(machine, value.name)
+    if isinstance(value, str):
+        return warp_module(machine, value)
+    return None
+
+
+def _set_module_options(machine: Machine, call: Call) -> Value:
+    options, module = call.get(0, "options"), _named(machine, call.get(1, "module"))
+    if module is not None and isinstance(options, dict):
+        set_options(machine, module, {str(name): value for name, value in options.items()})
+    return None
+
+
+def _get_module_options(machine: Machine, call: Call) -> Value:
+    module = _named(machine, call.get(0, "module"))
+    return UnknownValue("the options of a module") if module is None else dict(module.options)
+
+
+def _get_module(machine: Machine, call: Call) -> Value:
+    name = call.get(0, "name")
+    return warp_module(machine, name) if isinstance(name, str) else UnknownValue("a module of unknown name")
+
+
+def _module_class(machine: Machine, call: Call) -> Value:
+    """``wp.Module(name)``: a module object that is in no registry; it is created here."""
+    name = call.get(0, "name")
+    if not isinstance(name, str):
+        name = f"<unnamed>.{len(machine.warp_modules)}"
+    return warp_module(machine, name)
+
+
+def _load_module(machine: Machine, call: Call) -> Value:
+    module = _named(machine, call.get(0, "module"))
+    if module is not None:
+        load(machine, module, call.kwargs.get("block_dim"))
+        if call.get(2, "recursive") is True:
+            for name, other in list(machine.warp_modules.items()):
+                if name.startswith(module.name + "."):
+                    load(machine, other)
+    return None
+
+
+def _force_load(machine: Machine, call: Call) -> Value:
+    wanted = call.get(1, "modules")
+    named = machine.iterate(wanted) if wanted is not None else None
+    modules = named if named is not None else list(machine.warp_modules.values())
+    for module in modules:
+        if isinstance(module, WarpModule):
+            load(machine, module)
+    return None
+
+
+def _clear_cache(machine: Machine, call: Call) -> Value:
+    machine.emit(events.CacheCleared)
+    return None
+
+
+def _nothing(machine: Machine, call: Call) -> Value:
+    return None
+
+
+def _context(machine: Machine, call: Call) -> Value:
+    return Record("context", {"__enter__": Record("context")})
+
+
+def _device(machine: Machine, call: Call) -> Value:
+    alias = call.get(0, "ident")
+    unknown = UnknownValue("the device")
+    return Record(
+        "device",
+        {
+            "alias": alias if isinstance(alias, str) else unknown,
+            "is_cuda": alias.startswith("cuda") if isinstance(alias, str) else unknown,
+            "is_cpu": alias == "cpu" if isinstance(alias, str) else unknown.opposite(),
+        },
+    )
+
+
+def _devices(machine: Machine, call: Call) -> Value:
+    return UnknownValue("the devices")
+
+
+MODELS: dict[str, Callable[[Machine, Call], Value]] = {
+    "warp.set_module_options": _set_module_options,
+    "warp.get_module_options": _get_module_options,
+    "warp.get_module": _get_module,
+    "warp.Module": _module_class,
+    "warp.load_module": _load_module,
+    "warp.force_load": _force_load,
+    "warp.clear_kernel_cache": _clear_cache,
+    "warp.build.clear_kernel_cache": _clear_cache,
+    "warp.clear_lto_cache": _nothing,
+    "warp.init": _nothing,
+    "warp.synchronize": _nothing,
+    "warp.synchronize_device": _nothing,
+    "warp.synchronize_stream": _nothing,
+    "warp.set_device": _nothing,
+    "warp.set_mempool_enabled": _nothing,
+    "warp.set_mempool_release_threshold": _nothing,
+    "warp.get_device": _device,
+    "warp.get_preferred_device": _device,
+    "warp.get_cuda_device": _device,
+    "warp.get_devices": _devices,
+    "warp.ScopedTimer": _context,
+    "warp.ScopedDevice": _context,
+    "warp.ScopedStream": _context,
+    "warp.ScopedCapture": _context,
+    "warp.ScopedMempool": _context,
+    "warp.ScopedMemoryTracker": _context,
+    "warp.ScopedMempoolAccess": _context,
+    "warp.ScopedPeerAccess": _context,
+}
