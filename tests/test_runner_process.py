@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 import time
@@ -11,37 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fake_engine import STARTS_ONLY, engine
 
 from warplint.runner import RunOptions, RunResult, run
 from warplint.runner.command import Command, for_script, parse
 from warplint.runner.process import TAIL_BYTES, Limits
 
-FAKE_CHILD = """
-from warplint.runner.entry import start
-from warplint.verify.records import Note, Program
-
-def main(request, channel):
-    channel.send(Note("began", request.purpose.value))
-    ending = start(request.entry)
-    if channel.mine():
-        channel.send(Program("", 0.0, 0, 0, 0, "", ending.stopped, ending.text))
-    return 0
-"""
-
 
 @pytest.fixture
 def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Run source text in a child whose inside only starts the program: the real runner, a small engine."""
-    package = tmp_path / "package" / "warplint"
-    source = Path(sys.modules["warplint"].__file__ or "").parent
-    for room in ("runner", "verify"):
-        (package / room).mkdir(parents=True)
-    shutil.copy(source / "__init__.py", package)
-    shutil.copytree(source / "runner", package / "runner", dirs_exist_ok=True)
-    for name in ("__init__.py", "records.py"):
-        shutil.copy(source / "verify" / name, package / "verify")
-    (package / "verify" / "child.py").write_text(FAKE_CHILD)
-    monkeypatch.setattr(sys.modules["warplint.runner.run"], "PACKAGE", package)
+    monkeypatch.setattr(sys.modules["warplint.runner.run"], "PACKAGE", engine(tmp_path, STARTS_ONLY))
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
 
     def start(text: str, command: str | None = None, **options: object) -> RunResult:

@@ -13,7 +13,6 @@ from warplint.runner.process import Exit
 from warplint.runner.protocol import Purpose
 from warplint.runner.result import RunResult
 from warplint.verify.evidence import Evidence
-from warplint.verify.places import Places
 from warplint.verify.records import (
     BackwardSeen,
     Bound,
@@ -74,7 +73,7 @@ def evidence(path: str, *measured: object, stopped: str = "end", findings: tuple
     assert isinstance(program, Program)
     result = RunResult("python prog.py", Purpose.GRADIENTS, "python", records, program, Exit(0))
     project = Project.for_paths([path])
-    return Evidence(result, recorded_trace(records, project, path), findings, Places(project))
+    return Evidence(result, recorded_trace(records, project, path), findings)
 
 
 def trace(path: str) -> tuple[object, ...]:

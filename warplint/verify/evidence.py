@@ -77,7 +77,11 @@ class Evidence:
     result: RunResult
     recorded: Recorded
     findings: tuple[Finding, ...]
-    places: Places
+
+    @property
+    def places(self) -> Places:
+        """Turns the child's places into spans."""
+        return self.recorded.places
 
     @cached_property
     def gradients(self) -> tuple[Gradient, ...]:

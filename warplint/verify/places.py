@@ -38,10 +38,11 @@ class Places:
         self._project = project
         self._lines: dict[str, _Lines] = {}
         self._shown: dict[str, str] = {}
+        self._frames: dict[Place, Frame] = {}
 
     def stack(self, places: tuple[Place, ...]) -> Stack:
         """The frames of a stack, outermost first."""
-        return tuple(Frame(self.span(place), place[2] or "<module>") for place in places)
+        return tuple(self._frames.get(place) or self._frame(place) for place in places)
 
     def span(self, place: Place) -> Span:
         """The call on this line (the outermost that begins there, else the innermost around it), else the line."""
@@ -96,6 +97,10 @@ class Places:
                 known = path.replace(os.sep, "/")
             self._shown[path] = known
         return known
+
+    def _frame(self, place: Place) -> Frame:
+        frame = self._frames[place] = Frame(self.span(place), place[2] or "<module>")
+        return frame
 
     def _spanned(self, path: str, node: ast.AST) -> Span:
         module = self.module(path)

@@ -21,7 +21,6 @@ from warplint.runner.command import Command, CommandError, parse
 from warplint.runner.process import Limits
 from warplint.runner.protocol import EntryKind
 from warplint.verify.evidence import Evidence
-from warplint.verify.places import Places
 from warplint.verify.plan import kernel_targets, plan, reaches
 from warplint.verify.records import Gradient, KernelCheck, Note
 from warplint.verify.trace_of import recorded_trace
@@ -126,7 +125,7 @@ class _Session:
         found = tuple(apply_rules(recorded, settings, self.rules))
         trouble = [f"{result.command}: {each.message}" for each in found if each.code.startswith(OWN_WORK)]
         findings = tuple(each for each in found if not each.code.startswith(OWN_WORK))
-        return Evidence(result, recorded, findings, Places(self.project)), trouble
+        return Evidence(result, recorded, findings), trouble
 
     def _alone(self, judged: Iterable[Finding], experiments: dict[str, Experiment]) -> tuple[KernelCheck, ...]:
         """Check by itself every kernel with a finding that no run came to."""

@@ -28,6 +28,7 @@ class Recorded:
 
     trace: events.Trace
     summary_of: SummaryOf
+    places: Places
 
 
 def recorded_trace(seen: Iterable[object], project: Project, path: str = "") -> Recorded:
@@ -49,7 +50,7 @@ def recorded_trace(seen: Iterable[object], project: Project, path: str = "") -> 
         cut=end is None or end.cut,
         warp=_version(record),
     )
-    return Recorded(trace, _Summaries(project, places, tables).of)
+    return Recorded(trace, _Summaries(project, places, tables).of, places)
 
 
 def _version(record: Sequence[object]) -> tuple[int, int]:

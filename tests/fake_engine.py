@@ -1,0 +1,42 @@
+"""A package folder with the real runner and a small engine in it: what a child does is then up to the test."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+STARTS_ONLY = """
+from warplint.runner.entry import start
+from warplint.verify.records import Note, Program
+
+def main(request, channel):
+    channel.send(Note("began", request.purpose.value))
+    ending = start(request.entry)
+    if channel.mine():
+        channel.send(Program("", 0.0, 0, 0, 0, "", ending.stopped, ending.text))
+    return 0
+"""
+
+ANSWERS = """
+import os
+
+def main(request, channel):
+    with open(os.environ["ANSWERS"]) as answers, open(request.records, "w") as file:
+        file.write(answers.read())
+    return 0
+"""
+
+
+def engine(folder: Path, child: str) -> Path:
+    """Make the package below ``folder``; ``child`` is the text of ``warplint/verify/child.py``."""
+    package = folder / "package" / "warplint"
+    source = Path(sys.modules["warplint"].__file__ or "").parent
+    for room in ("runner", "verify"):
+        (package / room).mkdir(parents=True)
+    shutil.copy(source / "__init__.py", package)
+    shutil.copytree(source / "runner", package / "runner", dirs_exist_ok=True)
+    for name in ("__init__.py", "records.py"):
+        shutil.copy(source / "verify" / name, package / "verify")
+    (package / "verify" / "child.py").write_text(child)
+    return package
