@@ -20,6 +20,7 @@ from warplint.runner import RunOptions, RunResult, check_kernels, run
 from warplint.runner.command import Command, CommandError, parse
 from warplint.runner.process import Limits
 from warplint.runner.protocol import EntryKind
+from warplint.trace.interpreter import Interpretation
 from warplint.verify.evidence import Evidence
 from warplint.verify.plan import kernel_targets, plan, reaches
 from warplint.verify.records import Gradient, KernelCheck, Note
@@ -122,7 +123,7 @@ class _Session:
     def _evidence(self, result: RunResult, path: str) -> tuple[Evidence, list[str]]:
         recorded = recorded_trace(result.records, self.project, path)
         settings = replace(self.settings, warp_version=recorded.trace.warp)
-        found = tuple(apply_rules(recorded, settings, self.rules))
+        found = tuple(apply_rules(Interpretation(recorded.trace, recorded.summary_of), settings, self.rules))
         trouble = [f"{result.command}: {each.message}" for each in found if each.code.startswith(OWN_WORK)]
         findings = tuple(each for each in found if not each.code.startswith(OWN_WORK))
         return Evidence(result, recorded, findings), trouble
