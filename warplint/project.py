@@ -151,7 +151,7 @@ class Project:
         return self.reaches(module, _EFFECT)
 
     def reaches(self, module: Module, pattern: re.Pattern[bytes], depth: int = 99) -> bool:
-        """Whether the text of the file, or of what it imports (``depth`` steps far), matches; only Warp's users count."""
+        """Whether the text of the file, or of what it imports (``depth`` steps far), matches; users of Warp only."""
         key = (f"reaches {depth}", (module, pattern))
         known = self.memo.get(key)
         if known is None:
@@ -279,4 +279,3 @@ def _module_name(file: Path) -> str:
         parts.append(folder.name)
         folder = folder.parent
     return ".".join(reversed(parts)) or file.stem
-

@@ -87,7 +87,7 @@ class FileScope:
         if path.startswith("warp."):
             parts = path.split(".")
             if parts[1] not in ("tests", "examples", "fem"):
-                return Builtin(public_name(path).removeprefix("warp."))
+                return Builtin(public_name(path).rpartition(".")[2])
         if path.startswith(("math.", "numpy.")):
             value = getattr(math, path.rpartition(".")[2], None)
             return Constant(value) if isinstance(value, float) else None
@@ -116,7 +116,8 @@ class FileScope:
             path=self._module.path,
             scope=self,
             adjoint=self._adjoint(node),
-            replay=self._has_custom(node.name, "func_replay"),
+            replay=self._custom(node.name, "func_replay"),
+            gradient=self._custom(node.name, "func_grad"),
             overloads=tuple(Function(other, self._module.path, self, lines=self._module.lines) for other in others),
             lines=self._module.lines,
         )
@@ -133,15 +134,16 @@ class FileScope:
                 len(native.args) > 1 or any(keyword.arg == "adj_snippet" for keyword in native.keywords)
             )
             return Adjoint.NATIVE if given else Adjoint.NATIVE_MISSING
-        return Adjoint.CUSTOM if self._has_custom(node.name, "func_grad") else Adjoint.GENERATED
+        return Adjoint.CUSTOM if self._custom(node.name, "func_grad") is not None else Adjoint.GENERATED
 
-    def _has_custom(self, name: str, kind: str) -> bool:
+    def _custom(self, name: str, kind: str) -> Function | None:
+        """The function that ``@wp.func_grad(name)`` or ``@wp.func_replay(name)`` decorates."""
         for statement in ast.walk(self._module.tree):
             if isinstance(statement, ast.FunctionDef):
                 decorator = self._decorator(statement, kind)
                 if isinstance(decorator, ast.Call) and decorator.args and dotted(decorator.args[0]) == name:
-                    return True
-        return False
+                    return Function(statement, self._module.path, self, lines=self._module.lines)
+        return None
 
     def _decorator(self, node: ast.FunctionDef | ast.ClassDef, kind: str) -> ast.expr | None:
         for decorator in node.decorator_list:
@@ -174,7 +176,7 @@ class FileScope:
             if isinstance(meaning, Builtin):
                 if meaning.name == "constant" and node.args:
                     return self._value(node.args[0], "", depth - 1)
-                if meaning.name.rpartition(".")[2] in ("vector", "matrix", "quaternion", "transformation"):
+                if meaning.name in ("vector", "matrix", "quaternion", "transformation"):
                     return TypeAlias(node, self)
         return Constant(self._fold(node, depth))
 
@@ -252,7 +254,9 @@ def _enclosing(body: Iterable[ast.stmt], line: int | None) -> list[Enclosing]:
         if not node.lineno <= line <= end:
             continue
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno < line:
-            inner = any(isinstance(child, (ast.FunctionDef, ast.ClassDef)) for child in ast.walk(node) if child is not node)
+            inner = any(
+                isinstance(child, (ast.FunctionDef, ast.ClassDef)) for child in ast.walk(node) if child is not node
+            )
             if inner:
                 found.append(node)
             todo = list(node.body)

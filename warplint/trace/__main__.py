@@ -14,7 +14,7 @@ def describe(event: Event) -> str:
     """One line: number, place, kind, and what it is about."""
     fields = []
     for name, value in vars(event).items():
-        if name in ("seq", "stack") or value in (None, (), True) and name not in ("tape",):
+        if name in ("seq", "stack") or (value in (None, (), True) and name not in ("tape",)):
             continue
         fields.append(f"{name}={_short(value)}")
     where = ">".join(_place(frame) for frame in event.stack)
@@ -30,7 +30,9 @@ def _short(value: object) -> str:
         return f"{value.name}@{value.span.line}[{value.module}]"
     if isinstance(value, Array):
         flag = {True: "+g", False: "-g", None: "?g"}[value.requires_grad]
-        extent = "" if value.extent.known and value.extent.start is None else f"[{value.extent.start}:{value.extent.stop}]"
+        extent = (
+            "" if value.extent.known and value.extent.start is None else f"[{value.extent.start}:{value.extent.stop}]"
+        )
         moved = f" moved@{value.moved.stack[-1].span.line}({value.moved.how})" if value.moved is not None else ""
         return f"{value.name}#{value.memory}{'.grad' if value.gradient else ''}{extent}{flag}{moved}"
     if isinstance(value, Binding):
@@ -48,8 +50,10 @@ def show(trace: Trace) -> None:
         print(describe(event))
     for memory in trace.memories.values():
         place = memory.span
-        print(f"  #{memory.id} {memory.name} {memory.made_by} grad={memory.requires_grad} shape={memory.shape}"
-              f" dtype={memory.dtype} line={place.line if place else None}")
+        print(
+            f"  #{memory.id} {memory.name} {memory.made_by} grad={memory.requires_grad} shape={memory.shape}"
+            f" dtype={memory.dtype} line={place.line if place else None}"
+        )
     for unknown in trace.unknowns:
         print(f"  ? {unknown.span.path}:{unknown.span.line}: {unknown.text!r}: {unknown.why}")
     if trace.cut:

@@ -64,7 +64,7 @@ def augmented_assign(machine: Machine, frame: Frame, node: ast.AugAssign) -> Sig
 
         new = store_through(machine, old, operators.binary(machine, type(node.op), old, value))
     elif isinstance(old, (set, dict)) and isinstance(value, (set, dict, frozenset)):
-        old.update(value)  # type: ignore[arg-type]
+        old.update(value)
         new = old
     else:
         new = operators.binary(machine, type(node.op), old, value)
@@ -97,7 +97,7 @@ def bind_target(machine: Machine, frame: Frame, target: ast.expr, value: Value) 
     elif isinstance(target, ast.Subscript):
         store_item(machine, machine.evaluate(target.value, frame), machine.evaluate(target.slice, frame), value)
     elif isinstance(target, (ast.Tuple, ast.List)):
-        for part, item in zip(target.elts, _unpack(machine, target.elts, value)):
+        for part, item in zip(target.elts, _unpack(machine, target.elts, value), strict=False):
             bind_target(machine, frame, part.value if isinstance(part, ast.Starred) else part, item)
 
 
@@ -173,7 +173,7 @@ def _pairs(target: ast.expr, source: ast.expr, value: Value) -> list[tuple[ast.e
     if not isinstance(target, (ast.Tuple, ast.List)):
         return [(target, value)]
     if isinstance(value, (tuple, list)) and len(value) == len(target.elts):
-        return [pair for pair in zip(target.elts, value) if isinstance(pair[1], _HOLDERS)]
+        return [pair for pair in zip(target.elts, value, strict=False) if isinstance(pair[1], _HOLDERS)]
     return []
 
 

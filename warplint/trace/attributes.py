@@ -138,7 +138,7 @@ def _tuple_method(value: Instance, name: str) -> Value:
 def _class(machine: Machine, value: Class, name: str) -> Value:
     found = value.find(name)
     if found is not None:
-        attribute, owner = found
+        attribute, _ = found
         if isinstance(attribute, StaticMethod):
             return attribute.function
         if isinstance(attribute, ClassMethod):
@@ -290,7 +290,9 @@ def _slice(machine: Machine, value: slice, name: str) -> Value:
 
 
 def _range(machine: Machine, value: range, name: str) -> Value:
-    return getattr(value, name) if name in ("start", "stop", "step") else UnknownValue(f"the attribute {name} of a range")
+    return (
+        getattr(value, name) if name in ("start", "stop", "step") else UnknownValue(f"the attribute {name} of a range")
+    )
 
 
 def _property(machine: Machine, value: Property, name: str) -> Value:
@@ -301,7 +303,9 @@ def _property(machine: Machine, value: Property, name: str) -> Value:
 
 def _number(value: float, name: str) -> Value:
     if name in ("item", "is_integer", "bit_length", "copy", "as_integer_ratio", "__index__"):
-        return Native(name, lambda machine, call: value if name in ("item", "copy", "__index__") else getattr(value, name)())
+        return Native(
+            name, lambda machine, call: value if name in ("item", "copy", "__index__") else getattr(value, name)()
+        )
     if name in ("real", "imag", "numerator", "denominator"):
         return getattr(value, name, UnknownValue(name))
     return UnknownValue(f"the attribute {name} of a number")
@@ -330,4 +334,3 @@ _READERS: dict[type, Callable[[Machine, Any, str], Value]] = {
     range: _range,
     Property: _property,
 }
-

@@ -171,7 +171,9 @@ def _run(
     body: Callable[[Frame], Value],
 ) -> Value:
     node = function.node
-    frame = Frame(environment, function.name, node.body if isinstance(node, ast.Lambda) else node.body[0], function.owner)
+    frame = Frame(
+        environment, function.name, node.body if isinstance(node, ast.Lambda) else node.body[0], function.owner
+    )
     frame.receiver = receiver
     frames = machine.frames
     frames.append(frame)
@@ -190,7 +192,9 @@ def _body(machine: Machine, frame: Frame, node: ast.FunctionDef | ast.AsyncFunct
 
 def _recursion(machine: Machine, function: Function) -> int:
     module, name = function.module, function.name
-    return sum(1 for frame in machine.frames if frame.function == name and frame.module is module and name != "<lambda>")
+    return sum(
+        1 for frame in machine.frames if frame.function == name and frame.module is module and name != "<lambda>"
+    )
 
 
 def _memo_key(call: Call) -> object | None:
@@ -208,7 +212,7 @@ def bind_parameters(machine: Machine, function: Function, call: Call, environmen
     variables = environment.variables
     positional = [*arguments.posonlyargs, *arguments.args]
     given = call.args
-    for parameter, value in zip(positional, given):
+    for parameter, value in zip(positional, given, strict=False):
         variables[parameter.arg] = value
     if arguments.vararg is not None:
         variables[arguments.vararg.arg] = tuple(given[len(positional) :])
@@ -231,4 +235,3 @@ def bind_parameters(machine: Machine, function: Function, call: Call, environmen
             )
     if arguments.kwarg is not None:
         variables[arguments.kwarg.arg] = keywords
-

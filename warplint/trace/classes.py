@@ -60,7 +60,11 @@ def _base(machine: Machine, frame: Frame, node: ast.expr) -> Value:
 
 def _make_members(cls: Class) -> None:
     for position, (name, value) in enumerate(list(cls.namespace.items())):
-        if name.startswith("_") or isinstance(value, (Function, StaticMethod)) or not isinstance(value, (int, str, tuple, float, External)):
+        if (
+            name.startswith("_")
+            or isinstance(value, (Function, StaticMethod))
+            or not isinstance(value, (int, str, tuple, float, External))
+        ):
             continue
         number = position + 1 if isinstance(value, External) else value
         cls.namespace[name] = Instance(cls, {"name": name, "value": number})
@@ -75,7 +79,9 @@ def instantiate(machine: Machine, cls: Class, call: Call) -> Value:
     constructor = cls.find("__new__")
     instance: Value = Instance(cls)
     if constructor is not None and isinstance(constructor[0], Function):
-        made = machine.parts.call(machine, constructor[0], Call([cls, *call.args], call.kwargs, call.node, call.complete))
+        made = machine.parts.call(
+            machine, constructor[0], Call([cls, *call.args], call.kwargs, call.node, call.complete)
+        )
         if isinstance(made, Instance):
             instance = made
         elif not isinstance(made, UnknownValue):

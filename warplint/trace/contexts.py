@@ -1,4 +1,4 @@
-"""``with``: tapes, generators as context managers, objects with ``__enter__``, and contexts that change nothing here."""
+"""``with``: tapes, generators as context managers, objects with ``__enter__``, and contexts without effect here."""
 
 from __future__ import annotations
 

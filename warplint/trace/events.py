@@ -64,7 +64,7 @@ UNKNOWN_EXTENT = Extent(known=False)
 
 @dataclass(frozen=True)
 class Memory:
-    """One allocation. ``made_by`` is the call that made it (``zeros``, ``array``, ``zeros_like``, ``clone``, ``numpy`` …).
+    """One allocation. ``made_by`` is the call that made it: ``zeros``, ``array``, ``zeros_like``, ``clone``, ``numpy`` …
 
     ``requires_grad`` and ``retain_grad`` are the values at the end of the trace (a flag set later, but before backward,
     counts: measured), ``None`` where unknown. ``name`` is the user's own text for it, as well as it is known.
@@ -100,7 +100,7 @@ class Alias(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Array:
-    """A handle: a memory and the part of it that is meant. ``gradient`` true: it is the memory's gradient, not its data.
+    """A handle: a memory and the part of it that is meant. ``gradient``: it is the memory's gradient, not its data.
 
     ``moved`` is the event number, and the place, of the last assignment that put this existing array (or the object
     holding it) under another name in a loop or on a tape: the swap, the rotation, ``states[0] = states[-1]``.
@@ -117,7 +117,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Moved:
-    """An existing array came under another name: when, where, and by what (``swap``, ``rotate``, ``rebind``, ``index``)."""
+    """An existing array came under another name: when, where, by what (``swap``, ``rotate``, ``rebind``, ``index``)."""
 
     seq: int
     stack: Stack

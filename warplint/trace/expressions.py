@@ -82,7 +82,9 @@ def _boolean(machine: Machine, frame: Frame, node: ast.BoolOp) -> Value:
         if known is None:
             unknown = value if isinstance(value, UnknownValue) else UnknownValue("a condition")
             last = position == len(node.values) - 1
-            if not last and not isinstance(node.values[position + 1], (ast.Compare, ast.Name, ast.Attribute, ast.UnaryOp)):
+            if not last and not isinstance(
+                node.values[position + 1], (ast.Compare, ast.Name, ast.Attribute, ast.UnaryOp)
+            ):
                 if decide(machine, unknown) is ends:
                     return value
                 unknown = None
@@ -98,7 +100,7 @@ def _boolean(machine: Machine, frame: Frame, node: ast.BoolOp) -> Value:
 def _compare(machine: Machine, frame: Frame, node: ast.Compare) -> Value:
     left = machine.evaluate(node.left, frame)
     result: Value = True
-    for kind, comparator in zip(node.ops, node.comparators):
+    for kind, comparator in zip(node.ops, node.comparators, strict=False):
         right = machine.evaluate(comparator, frame)
         one = operators.compare(machine, type(kind), left, right)
         if one is False:
@@ -142,7 +144,7 @@ def _set(machine: Machine, frame: Frame, node: ast.Set) -> Value:
 
 def _dict(machine: Machine, frame: Frame, node: ast.Dict) -> Value:
     result: dict[Any, Value] = {}
-    for key, item in zip(node.keys, node.values):
+    for key, item in zip(node.keys, node.values, strict=False):
         value = machine.evaluate(item, frame)
         if key is None:
             if isinstance(value, dict):
@@ -221,11 +223,13 @@ def make_function(
     defaults = tuple(machine.evaluate(default, frame) for default in arguments.defaults)
     keyword_defaults = {
         argument.arg: machine.evaluate(default, frame)
-        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=False)
         if default is not None
     }
     scope: Environment = frame.environment
-    return Function(node, frame.module, scope.closure, defaults, keyword_defaults, frame.owner if scope.is_class else None)
+    return Function(
+        node, frame.module, scope.closure, defaults, keyword_defaults, frame.owner if scope.is_class else None
+    )
 
 
 EVALUATORS: Mapping[type[ast.expr], Evaluator] = {

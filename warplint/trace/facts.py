@@ -24,8 +24,8 @@ class FunctionFacts:
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """All nodes of a body, without those of nested functions and classes (but the nested definitions themselves)."""
-    body = node.body if isinstance(getattr(node, "body", None), list) else [getattr(node, "body", None)]
-    todo: list[ast.AST] = [item for item in body if isinstance(item, ast.AST)]  # type: ignore[union-attr]
+    body = getattr(node, "body", None)
+    todo: list[ast.AST] = list(body) if isinstance(body, list) else [body] if isinstance(body, ast.AST) else []
     while todo:
         item = todo.pop()
         yield item
@@ -93,7 +93,5 @@ def mentions(node: ast.AST | Iterable[ast.AST], names: frozenset[str]) -> bool:
 
 
 def _last(statements: Iterable[ast.stmt]) -> ast.stmt | None:
-    last = None
-    for last in statements:
-        pass
-    return last
+    block = list(statements)
+    return block[-1] if block else None

@@ -96,5 +96,5 @@ def _renumbered(value: Any, numbers: Mapping[int, int]) -> Any:
         return value if array is value.array else dataclasses.replace(value, array=array)
     if isinstance(value, tuple):
         items = tuple(_renumbered(item, numbers) for item in value)
-        return value if all(new is old for new, old in zip(items, value)) else items
+        return value if all(new is old for new, old in zip(items, value, strict=False)) else items
     return value

@@ -202,7 +202,9 @@ Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 def comprehension(machine: Machine, frame: Frame, node: Comprehension) -> Value:
     """List, set and dict comprehensions; a generator expression is its list (nothing in it may run twice)."""
-    environment = Environment(frame.module, frame.environment.closure if not frame.environment.is_class else frame.environment)
+    environment = Environment(
+        frame.module, frame.environment.closure if not frame.environment.is_class else frame.environment
+    )
     inner = Frame(environment, frame.function, node, frame.owner)
     inner.receiver = frame.receiver
     items: list[Value] = []
@@ -241,7 +243,9 @@ def comprehension(machine: Machine, frame: Frame, node: Comprehension) -> Value:
     return items
 
 
-def _nested(machine: Machine, frame: Frame, generators: Sequence[ast.comprehension], collect: Callable[[], None]) -> bool:
+def _nested(
+    machine: Machine, frame: Frame, generators: Sequence[ast.comprehension], collect: Callable[[], None]
+) -> bool:
     """Run the loops of a comprehension; False where an unknown filter left something out."""
     from warplint.trace.assignment import bind_target
 

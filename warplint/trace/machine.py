@@ -94,7 +94,9 @@ class Call:
         for keyword in self.node.keywords:
             if keyword.arg == name:
                 return keyword.value
-        if 0 <= position < len(self.node.args) and not any(isinstance(a, ast.Starred) for a in self.node.args[: position + 1]):
+        if 0 <= position < len(self.node.args) and not any(
+            isinstance(a, ast.Starred) for a in self.node.args[: position + 1]
+        ):
             return self.node.args[position]
         return None
 
@@ -305,4 +307,3 @@ class Machine:
     def will_catch(self, kind: str) -> bool:
         """Whether a handler of the program waits for an exception of this name."""
         return any(kind in names or "Exception" in names or "BaseException" in names for names in self.handlers)
-

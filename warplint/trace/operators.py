@@ -127,14 +127,20 @@ def _with_unknown(machine: Machine, kind: type[ast.operator], left: Value, right
         return left * min(machine.count_of(right), 64)
     if kind is ast.Mult and isinstance(right, (list, tuple)) and isinstance(left, UnknownValue):
         return right * min(machine.count_of(left), 64)
-    if isinstance(left, UnknownValue) and isinstance(right, UnknownValue) and kind is ast.Sub:
-        if (left.base or left) is (right.base or right):
-            return left.offset - right.offset
+    if kind is ast.Sub and _same_base(left, right):
+        return left.offset - right.offset
     if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
         from warplint.trace.warp_api.maps import array_operator
 
         return array_operator(machine, kind, [left, right])
     return unknown_from("an operation on something unknown", left, right)
+
+
+def _same_base(left: Value, right: Value) -> bool:
+    """Whether two unknown counts differ by a known number."""
+    if not (isinstance(left, UnknownValue) and isinstance(right, UnknownValue)):
+        return False
+    return (left.base or left) is (right.base or right)
 
 
 def _special_method(machine: Machine, kind: type[ast.operator], left: Value, right: Value) -> Value:
@@ -148,9 +154,8 @@ def _special_method(machine: Machine, kind: type[ast.operator], left: Value, rig
 def _vector(kind: type[ast.operator], left: Value, right: Value) -> Value:
     first = left if isinstance(left, Vector) else right
     if isinstance(left, Vector) and isinstance(right, Vector) and kind in (ast.Add, ast.Sub):
-        if len(left.components) == len(right.components):
-            parts = tuple(_plain(kind, a, b) for a, b in zip(left.components, right.components))
-            return Vector(left.type, parts)
+        pairs = zip(left.components, right.components, strict=False)
+        return Vector(left.type, tuple(_plain(kind, a, b) for a, b in pairs))
     if isinstance(left, Vector) and isinstance(right, (int, float)) and kind in (ast.Mult, ast.Div):
         return Vector(left.type, tuple(_plain(kind, a, right) for a in left.components))
     if isinstance(right, Vector) and isinstance(left, (int, float)) and kind is ast.Mult:
@@ -201,9 +206,8 @@ def _plain_compare(kind: type[ast.cmpop], left: Any, right: Any) -> Value:
 
 
 def _compare_unknown(machine: Machine, kind: type[ast.cmpop], left: Value, right: Value, counting: bool) -> Value:
-    if isinstance(left, UnknownValue) and isinstance(right, UnknownValue):
-        if (left.base or left) is (right.base or right):
-            return _plain_compare(kind, left.offset, right.offset)
+    if _same_base(left, right):
+        return _plain_compare(kind, left.offset, right.offset)
     unknown, other = (left, right) if isinstance(left, UnknownValue) else (right, left)
     known = (unknown.base or unknown) in machine.counts
     if type(other) is int and (counting or known) and kind in COMPARE:

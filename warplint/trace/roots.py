@@ -10,6 +10,8 @@ from warplint.trace.lookup import global_value
 from warplint.trace.machine import Call, Machine
 from warplint.trace.values import Bound, Class, Function, Instance, UnknownValue, Value
 
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
 _BATCH = 24
 """Functions of one file that are started on their own, at most."""
 
@@ -18,7 +20,7 @@ _BATCH = 24
 class Root:
     """A function or method (then ``owner`` is its class) at the top level of the file."""
 
-    node: ast.FunctionDef | ast.AsyncFunctionDef
+    node: Definition
     owner: ast.ClassDef | None = None
 
 
@@ -31,7 +33,7 @@ def taped_functions(tree: ast.Module) -> list[Root]:
     return found[:_BATCH]
 
 
-def _functions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef | None, ast.FunctionDef | ast.AsyncFunctionDef]]:
+def _functions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef | None, Definition]]:
     for statement in tree.body:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield None, statement
@@ -41,7 +43,7 @@ def _functions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef | None, ast.Func
                     yield statement, member
 
 
-def opens_tape(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def opens_tape(node: Definition) -> bool:
     """Whether ``Tape(`` is called or a ``with …tape`` stands in the body, nested functions included."""
     for item in ast.walk(node):
         if isinstance(item, ast.Call):
@@ -95,5 +97,3 @@ def _enter(machine: Machine, function: Value) -> None:
     if isinstance(target, Function):
         result = machine.parts.call(machine, function, Call([]))
         machine.iterate(result)
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 
 from warplint.kernels import source as kernels
 from warplint.kernels.source import Meaning, Scope, Unknown
@@ -19,7 +20,6 @@ from warplint.trace.values import (
     KernelValue,
     Native,
     TypeExpression,
-    UnknownValue,
     Value,
     Vector,
     WarpFunction,
@@ -95,7 +95,7 @@ def _external(value: External) -> Meaning | None:
     if not value.path.startswith("warp."):
         return None
     rest = value.path.removeprefix("warp.")
-    return None if rest.partition(".")[0] in _OUTSIDE_WARP else kernels.Builtin(rest)
+    return None if rest.partition(".")[0] in _OUTSIDE_WARP else kernels.Builtin(value.name)
 
 
 def scope_of(machine: Machine, environment: Environment) -> Scope:
@@ -111,8 +111,9 @@ def function_meaning(machine: Machine, value: WarpFunction) -> Meaning | None:
     made = _function(machine, value)
     if made is None or not value.overloads:
         return made
-    others = tuple(other for other in (_function(machine, overload) for overload in value.overloads) if other is not None)
-    return kernels.Function(made.node, made.path, made.scope, made.adjoint, made.replay, others, made.lines)
+    found = (_function(machine, overload) for overload in value.overloads)
+    others = tuple(other for other in found if other is not None)
+    return dataclasses.replace(made, overloads=others)
 
 
 def _function(machine: Machine, value: WarpFunction) -> kernels.Function | None:
@@ -130,9 +131,15 @@ def _function(machine: Machine, value: WarpFunction) -> kernels.Function | None:
         path=module.path,
         scope=scope_of(machine, function.closure),
         adjoint=adjoint,
-        replay=value.replay is not None,
+        replay=_attached(machine, value.replay),
+        gradient=_attached(machine, value.gradient),
         lines=module.lines,
     )
+
+
+def _attached(machine: Machine, function: Function | None) -> kernels.Function | None:
+    """A custom adjoint or replay."""
+    return None if function is None else _function(machine, WarpFunction(function))
 
 
 def summarise_kernel(machine: Machine, kernel: events.Kernel) -> KernelSummary | None:

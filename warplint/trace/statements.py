@@ -73,7 +73,7 @@ def _class(machine: Machine, frame: Frame, node: ast.ClassDef) -> Signal | None:
 
 
 def _raise(machine: Machine, frame: Frame, node: ast.Raise) -> Signal | None:
-    """An exception that nothing catches means that the interpretation went astray: the function ends, the run goes on."""
+    """An exception that nothing catches means that the interpretation went astray: only the function ends."""
     value = None if node.exc is None else machine.evaluate(node.exc, frame)
     kind = _exception_name(value)
     if machine.will_catch(kind):

@@ -164,7 +164,10 @@ def _store_numpy(machine: Machine, container: NumpyValue, index: Value, value: V
 
 def _wraps_around(index: ast.expr) -> bool:
     """Whether an index is taken modulo something: a ring, or two buffers in turn."""
-    return any(isinstance(item, ast.BinOp) and isinstance(item.op, (ast.Mod, ast.BitAnd, ast.BitXor)) for item in ast.walk(index))
+    return any(
+        isinstance(item, ast.BinOp) and isinstance(item.op, (ast.Mod, ast.BitAnd, ast.BitXor))
+        for item in ast.walk(index)
+    )
 
 
 def holds_arrays(value: Value) -> bool:

@@ -212,7 +212,9 @@ class Class:
     @property
     def has_outside_base(self) -> bool:
         """Whether some ancestor is not of the project, so that a missing attribute proves nothing."""
-        return any(not isinstance(base, Class) and base != External("object") for c in self.ancestry for base in c.bases)
+        return any(
+            not isinstance(base, Class) and base != External("object") for c in self.ancestry for base in c.bases
+        )
 
     def outside_bases(self) -> Iterable[str]:
         """The dotted names of the ancestors outside the project."""

@@ -142,7 +142,7 @@ def _items_or_unknown(machine: Machine, values: Sequence[Value]) -> tuple[list[S
     length = min(lengths) if lengths else machine.settings.unknown_rounds
     columns = [
         items if items is not None else [unknown_from("an item of an unknown iterable", value) for _ in range(length)]
-        for items, value in zip(known, values)
+        for items, value in zip(known, values, strict=False)
     ]
     return columns, length
 
@@ -155,12 +155,12 @@ def _enumerate(machine: Machine, call: Call) -> Value:
 
 def _zip(machine: Machine, call: Call) -> Value:
     columns, _ = _items_or_unknown(machine, call.args)
-    return list(python.zip(*columns))
+    return list(python.zip(*columns, strict=False))
 
 
 def _map(machine: Machine, call: Call) -> Value:
     columns, _ = _items_or_unknown(machine, call.args[1:])
-    return [machine.call(call.args[0], list(row)) for row in python.zip(*columns)]
+    return [machine.call(call.args[0], list(row)) for row in python.zip(*columns, strict=False)]
 
 
 def _filter(machine: Machine, call: Call) -> Value:
@@ -168,7 +168,9 @@ def _filter(machine: Machine, call: Call) -> Value:
     if items is None or not call.args:
         return unknown_from("a filtered iterable", *call.args)
     test = call.args[0]
-    return [item for item in items if operators.truth(machine.call(test, [item]) if test is not None else item) is not False]
+    return [
+        item for item in items if operators.truth(machine.call(test, [item]) if test is not None else item) is not False
+    ]
 
 
 def _container(kind: Callable[..., Any]) -> Callable[[Machine, Call], Value]:
@@ -180,7 +182,9 @@ def _container(kind: Callable[..., Any]) -> Callable[[Machine, Call], Value]:
             return unknown_from("a container of unknown items", call.args[0])
         try:
             if kind is dict:
-                source = call.args[0] if isinstance(call.args[0], dict) else [tuple(machine.iterate(i) or ()) for i in items]
+                source = (
+                    call.args[0] if isinstance(call.args[0], dict) else [tuple(machine.iterate(i) or ()) for i in items]
+                )
                 return dict(source, **call.kwargs)
             return kind(items)
         except (TypeError, ValueError):
@@ -212,7 +216,9 @@ def _fold(name: str) -> Callable[[Machine, Call], Value]:
     """``sum``, ``min``, ``max`` of known numbers."""
 
     def fold(machine: Machine, call: Call) -> Value:
-        items: Sequence[Value] | None = call.args if len(call.args) > 1 and name != "sum" else machine.iterate(call.get(0, "x"))
+        items: Sequence[Value] | None = (
+            call.args if len(call.args) > 1 and name != "sum" else machine.iterate(call.get(0, "x"))
+        )
         if items is None:
             return unknown_from(f"{name} of something unknown", *call.args)
         key = call.kwargs.get("key")
@@ -255,7 +261,12 @@ def _number(kind: Callable[[Any], Any]) -> Callable[[Machine, Call], Value]:
             else:
                 machine.emit(events.HostRead, array=value.snapshot(), how="float", active_tape=machine.active_tape_id)
             return UnknownValue("a number read from an array", frozenset({value.memory.id}))
-        if isinstance(value, NumpyValue) and value.contents is not None and len(value.contents) == 1 and not value.sources:
+        if (
+            isinstance(value, NumpyValue)
+            and value.contents is not None
+            and len(value.contents) == 1
+            and not value.sources
+        ):
             value = value.contents[0]
         if isinstance(value, Instance) and isinstance(value.attributes.get("value"), (int, float)):
             value = value.attributes["value"]
@@ -330,7 +341,9 @@ def _isinstance(machine: Machine, call: Call) -> Value:
 def _hasattr(machine: Machine, call: Call) -> Value:
     value, name = call.get(0, "obj"), call.get(1, "name")
     if isinstance(value, Instance) and isinstance(name, str):
-        if isinstance(value.attributes.get(name), UnknownValue) and value.attributes[name].why.endswith("was never set"):
+        if isinstance(value.attributes.get(name), UnknownValue) and value.attributes[name].why.endswith(
+            "was never set"
+        ):
             return UnknownValue("hasattr") if value.cls.has_outside_base else False
         if name in value.attributes or value.cls.find(name):
             return True
@@ -353,7 +366,11 @@ def _getattr(machine: Machine, call: Call) -> Value:
         if there is False:
             return call.args[2]
         found = machine.parts.get_attribute(machine, value, name)
-        return call.args[2] if there is not True and isinstance(found, UnknownValue) and call.args[2] is not None else found
+        return (
+            call.args[2]
+            if there is not True and isinstance(found, UnknownValue) and call.args[2] is not None
+            else found
+        )
     return machine.parts.get_attribute(machine, value, name)
 
 

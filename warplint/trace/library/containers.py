@@ -127,7 +127,7 @@ def _dict_method(machine: Machine, items: dict[Any, Value], name: str, call: Cal
                 if isinstance(source, dict):
                     items.update(source)
                 else:
-                    items.update({key: value for key, value in machine.iterate(source) or ()})
+                    items.update(dict(machine.iterate(source) or ()))
             items.update(call.kwargs)
             return None
         if name == "copy":

@@ -132,7 +132,7 @@ def _cycle(machine: Machine, call: Call) -> Value:
 
 def _pairwise(machine: Machine, call: Call) -> Value:
     items = machine.iterate(call.get(0, "iterable"))
-    return UnknownValue("pairs of something unknown") if items is None else list(zip(items, items[1:]))
+    return UnknownValue("pairs of something unknown") if items is None else list(itertools.pairwise(items))
 
 
 def _product(machine: Machine, call: Call) -> Value:
@@ -212,7 +212,7 @@ def _namedtuple(machine: Machine, call: Call) -> Value:
         if isinstance(key, str):
             annotations[key] = ast.Constant(None)
     defaults = machine.iterate(call.kwargs.get("defaults", ())) or ()
-    namespace = dict(zip(list(annotations)[len(annotations) - len(defaults) :], defaults))
+    namespace = dict(zip(list(annotations)[len(annotations) - len(defaults) :], defaults, strict=False))
     return Class(name, (External("typing.NamedTuple"),), namespace, module, None, annotations, is_tuple=True)
 
 

@@ -156,7 +156,7 @@ def _element(array: NumpyValue, index: tuple[Value, ...]) -> Value:
     if array.contents is None or array.sources or array.shape is None or not all(isinstance(i, int) for i in index):
         return UnknownValue("a number in a numpy array", array.sources)
     position = 0
-    for part, size in zip(index, array.shape):
+    for part, size in zip(index, array.shape, strict=False):
         if size is None or not -size <= part < size:
             return UnknownValue("a number in a numpy array")
         position = position * size + part % size
@@ -174,8 +174,10 @@ def rows(machine: Machine, array: NumpyValue) -> Sequence[Value] | None:
 def numpy_attribute(machine: Machine, array: NumpyValue, name: str) -> Value:
     """``array.name``."""
     if name == "shape":
-        return UnknownValue("the shape of a numpy array") if array.shape is None else tuple(
-            UnknownValue("the size of a numpy array") if size is None else size for size in array.shape
+        return (
+            UnknownValue("the shape of a numpy array")
+            if array.shape is None
+            else tuple(UnknownValue("the size of a numpy array") if size is None else size for size in array.shape)
         )
     if name == "size":
         size = size_of(array.shape)
@@ -199,7 +201,11 @@ def _method(machine: Machine, array: NumpyValue, name: str, call: Call) -> Value
         contents = array.contents if name in ("copy", "astype") else None
         return NumpyValue(array.shape, array.dtype, contents, array.sources, allocated=machine.stack())
     if name in ("reshape", "view"):
-        shape = shape_of(machine, call.args[0] if len(call.args) == 1 else tuple(call.args)) if name == "reshape" else array.shape
+        shape = (
+            shape_of(machine, call.args[0] if len(call.args) == 1 else tuple(call.args))
+            if name == "reshape"
+            else array.shape
+        )
         return _shared(array, _resolved(shape, size_of(array.shape)))
     if name in ("flatten", "ravel"):
         size = size_of(array.shape)
@@ -208,12 +214,18 @@ def _method(machine: Machine, array: NumpyValue, name: str, call: Call) -> Value
     if name in ("fill", "sort", "put", "itemset"):
         filled = call.get(0, "value")
         size = size_of(array.shape)
-        known = [filled] * size if name == "fill" and isinstance(filled, (int, float)) and size is not None and size <= SMALL else None
+        known = (
+            [filled] * size
+            if name == "fill" and isinstance(filled, (int, float)) and size is not None and size <= SMALL
+            else None
+        )
         store_through(machine, array, NumpyValue(array.shape, array.dtype, known, sources_of(filled)))
         return None
     if name == "tolist":
-        return list(array.contents) if array.contents is not None and not array.sources and len(array.shape or ()) == 1 else UnknownValue(
-            "a list of numbers", array.sources
+        return (
+            list(array.contents)
+            if array.contents is not None and not array.sources and len(array.shape or ()) == 1
+            else UnknownValue("a list of numbers", array.sources)
         )
     if name in ("item", "mean", "sum", "min", "max", "std", "dot", "any", "all", "argmin", "argmax", "prod", "var"):
         return _reduced(array, name, call)
@@ -264,7 +276,9 @@ def _dtype(call: Call, position: int) -> str | None:
 def _array(machine: Machine, call: Call) -> Value:
     data = call.get(0, "object")
     if isinstance(data, NumpyValue):
-        return NumpyValue(data.shape, _dtype(call, 1) or data.dtype, data.contents, data.sources, allocated=machine.stack())
+        return NumpyValue(
+            data.shape, _dtype(call, 1) or data.dtype, data.contents, data.sources, allocated=machine.stack()
+        )
     known = numbers_in(data)
     result = make(machine, known[1] if known else nested_shape(data), known[0] if known else None, _dtype(call, 1))
     if isinstance(data, ArrayValue):
@@ -321,11 +335,11 @@ def _like(value: float | None) -> Callable[[Machine, Call], Value]:
 def _arange(machine: Machine, call: Call) -> Value:
     if all(isinstance(part, (int, float)) for part in call.args) and call.args:
         if all(isinstance(part, int) for part in call.args):
-            numbers: list[float] = list(range(*call.args))[: machine.settings.items]
+            numbers: list[float] = [*range(*call.args)[: machine.settings.items]]
         else:
             start, stop = (0.0, call.args[0]) if len(call.args) == 1 else call.args[:2]
             step = call.args[2] if len(call.args) > 2 else 1.0
-            count = max(int(math.ceil((stop - start) / step)), 0) if step else 0
+            count = max(math.ceil((stop - start) / step), 0) if step else 0
             numbers = [start + step * position for position in range(min(count, machine.settings.items))]
         return make(machine, (len(numbers),), numbers, _dtype(call, 3))
     if len(call.args) == 1 and isinstance(call.args[0], UnknownValue):
@@ -369,7 +383,19 @@ def _elementwise_function(name: str) -> Callable[[Machine, Call], Value]:
 def default_model(path: str) -> Callable[[Machine, Call], Value]:
     """Any other function of numpy: something unknown made from its arguments; it changes nothing."""
     name = path.rpartition(".")[2]
-    if name in ("float32", "float64", "int32", "int64", "uint32", "float16", "int8", "uint8", "bool_", "int16", "uint64"):
+    if name in (
+        "float32",
+        "float64",
+        "int32",
+        "int64",
+        "uint32",
+        "float16",
+        "int8",
+        "uint8",
+        "bool_",
+        "int16",
+        "uint64",
+    ):
         from warplint.trace.library.builtins import BUILTINS
 
         return lambda machine, call: machine.call(BUILTINS["int" if "int" in name else "float"], call.args[:1])
@@ -420,7 +446,22 @@ MODELS: dict[str, Callable[[Machine, Call], Value]] = {
     "numpy.linspace": _linspace,
     **{
         f"numpy.{name}": _elementwise_function(name)
-        for name in ["sin", "cos", "tan", "exp", "log", "sqrt", "abs", "absolute", "floor", "ceil", "tanh", "radians", "degrees", "deg2rad", "rad2deg"]
+        for name in [
+            "sin",
+            "cos",
+            "tan",
+            "exp",
+            "log",
+            "sqrt",
+            "abs",
+            "absolute",
+            "floor",
+            "ceil",
+            "tanh",
+            "radians",
+            "degrees",
+            "deg2rad",
+            "rad2deg",
+        ]
     },
 }
-

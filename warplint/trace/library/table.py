@@ -17,7 +17,21 @@ def _models() -> Mapping[str, Model]:
     from warplint.trace.warp_api import arrays, copies, kernels, launches, maps, modules, optim, outside, tapes, types
 
     table: dict[str, Model] = {}
-    for room in (functional, libraries, numpy, arrays, copies, kernels, launches, maps, modules, optim, outside, tapes, types):
+    for room in (
+        functional,
+        libraries,
+        numpy,
+        arrays,
+        copies,
+        kernels,
+        launches,
+        maps,
+        modules,
+        optim,
+        outside,
+        tapes,
+        types,
+    ):
         table.update(room.MODELS)
     return table
 

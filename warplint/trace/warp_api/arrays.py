@@ -215,7 +215,11 @@ def _share_numpy(machine: Machine, data: NumpyValue, dtype: str | None, requires
 
 def _from_numpy(machine: Machine, call: Call) -> Value:
     """``wp.from_numpy`` copies unless numpy's memory fits; the copy is what it documents."""
-    kwargs = {"data": call.get(0, "arr"), "dtype": call.get(1, "dtype"), **{k: v for k, v in call.kwargs.items() if k != "arr"}}
+    kwargs = {
+        "data": call.get(0, "arr"),
+        "dtype": call.get(1, "dtype"),
+        **{k: v for k, v in call.kwargs.items() if k != "arr"},
+    }
     if kwargs["dtype"] is None:
         del kwargs["dtype"]
     made = _array(machine, Call([], kwargs, call.node))
@@ -278,7 +282,9 @@ def array_attribute(machine: Machine, array: ArrayValue, name: str) -> Value:
     if name == "dtype":
         return External(f"warp.{array.dtype}") if array.dtype else UnknownValue("the type of an array")
     if name == "device":
-        return Record("device", {"is_cuda": UnknownValue("the device"), "is_cpu": UnknownValue("the device", negated=True)})
+        return Record(
+            "device", {"is_cuda": UnknownValue("the device"), "is_cpu": UnknownValue("the device", negated=True)}
+        )
     if name == "retain_grad":
         return array.memory.retain_grad
     if name == "T":
@@ -308,7 +314,9 @@ def set_array_attribute(machine: Machine, array: ArrayValue, name: str, value: V
 
 
 def _as_gradient(array: ArrayValue) -> ArrayValue:
-    return ArrayValue(array.memory, array.extent, gradient=True, alias=array.alias, dtype=array.dtype, shape=array.shape)
+    return ArrayValue(
+        array.memory, array.extent, gradient=True, alias=array.alias, dtype=array.dtype, shape=array.shape
+    )
 
 
 def host_write(

@@ -24,7 +24,6 @@ from warplint.trace.values import (
 from warplint.trace.warp_api.modules import declare_content, module_for
 
 
-
 def _kernel(machine: Machine, call: Call) -> Value:
     """``@wp.kernel``, ``@wp.kernel(…)``, ``wp.kernel(f)``."""
     function = call.get(0, "f")
@@ -255,4 +254,3 @@ MODELS: dict[str, Callable[[Machine, Call], Value]] = {
     "warp.overload": _overload,
     "warp.Kernel": _kernel_class,
 }
-

@@ -104,7 +104,13 @@ def launch(
 
 
 def _unresolved(
-    machine: Machine, kernel: Value, values: Sequence[Value], record: bool, adjoint: bool, dim: Value, node: ast.AST | None
+    machine: Machine,
+    kernel: Value,
+    values: Sequence[Value],
+    record: bool,
+    adjoint: bool,
+    dim: Value,
+    node: ast.AST | None,
 ) -> None:
     why = kernel.why if isinstance(kernel, UnknownValue) else f"it is a {type(kernel).__name__}"
     if machine.active_tape is not None:
@@ -188,7 +194,9 @@ def _bind(
     bindings.append(events.Binding(path, None, _scalar(value), sources))
     if value is None or not isinstance(value, (UnknownValue, Record)):
         return True
-    if expects_array(annotation) or (expects_array(annotation) is None and _expects_struct(machine, kernel, annotation)):
+    if expects_array(annotation) or (
+        expects_array(annotation) is None and _expects_struct(machine, kernel, annotation)
+    ):
         why = value.why if isinstance(value, UnknownValue) else value.kind
         if machine.active_tape is not None:
             machine.note_unknown(node, f"argument {path} of {kernel.name}: {why}")

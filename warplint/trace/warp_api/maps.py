@@ -9,9 +9,8 @@ import ast
 from collections.abc import Callable, Sequence
 
 from warplint.trace import events
-from warplint.trace.library.numpy import size_of
 from warplint.trace.machine import Call, Machine
-from warplint.trace.memory import SMALL, ArrayValue
+from warplint.trace.memory import ArrayValue
 from warplint.trace.values import (
     Bound,
     Environment,
@@ -24,6 +23,7 @@ from warplint.trace.values import (
     WarpFunction,
     unknown_from,
 )
+from warplint.trace.warp_api.arrays import host_write
 from warplint.trace.warp_api.launches import launch
 from warplint.trace.warp_api.modules import declare_content, warp_module
 
@@ -49,7 +49,7 @@ def array_operator(
 ) -> Value:
     """``a + b`` on arrays, ``-a``, ``a += b`` (``into``): a fresh array, or the left one."""
     names = [f"a{position}" for position in range(len(operands))]
-    elements = [f"{name}[i]" if isinstance(v, ArrayValue) else name for name, v in zip(names, operands)]
+    elements = [f"{name}[i]" if isinstance(v, ArrayValue) else name for name, v in zip(names, operands, strict=False)]
     if isinstance(kind, str):
         expression, label = f"-{elements[0]}", "neg"
     else:
@@ -65,7 +65,7 @@ def _map(machine: Machine, call: Call) -> Value:
     if flag_true(call.kwargs.get("return_kernel")) or any(isinstance(operand, UnknownValue) for operand in operands):
         return unknown_from("a map over something unknown", *operands)
     names = [f"a{position}" for position in range(len(operands))]
-    elements = [f"{name}[i]" if isinstance(v, ArrayValue) else name for name, v in zip(names, operands)]
+    elements = [f"{name}[i]" if isinstance(v, ArrayValue) else name for name, v in zip(names, operands, strict=False)]
     if isinstance(function, Function) and not isinstance(function.node, ast.Lambda):
         function = WarpFunction(function)
     if isinstance(function, Bound):
@@ -97,7 +97,7 @@ def _inline(node: ast.Lambda, elements: Sequence[str]) -> str | None:
     parameters = [parameter.arg for parameter in node.args.args]
     if len(parameters) != len(elements):
         return None
-    replacements = dict(zip(parameters, elements))
+    replacements = dict(zip(parameters, elements, strict=False))
 
     class Substitute(ast.NodeTransformer):
         def visit_Name(self, name: ast.Name) -> ast.expr:
@@ -120,7 +120,7 @@ def _written(
     """The kernel as source; it stands where the map is written."""
     parameters = ", ".join(
         f"{name}: wp.array(dtype=float)" if isinstance(value, ArrayValue) else f"{name}: float"
-        for name, value in zip(names, operands)
+        for name, value in zip(names, operands, strict=False)
     )
     text = f"def {name}({parameters}, out: wp.array(dtype=float)):\n    i = wp.tid()\n    out[i] = {expression}\n"
     node = ast.parse(text).body[0]
@@ -147,13 +147,11 @@ def _run(machine: Machine, kernel: KernelValue, operands: Sequence[Value], into:
         flags = [array.requires_grad for array in arrays]
         gradient = True if True in flags else None if None in flags else False
         first = arrays[0] if arrays else None
-        size = size_of(first.shape) if first is not None else None
         out = machine.allocate(
             "map",
             gradient,
             shape=first.shape if first is not None else None,
             dtype=first.dtype if first is not None else None,
-            contents=None if size is None or size > SMALL else None,
         )
     if any(array.gradient for array in (*arrays, *([out] if isinstance(out, ArrayValue) else []))):
         return _on_gradients(machine, arrays, out)
@@ -167,11 +165,7 @@ def _on_gradients(machine: Machine, arrays: Sequence[ArrayValue], out: Value) ->
         if array.gradient:
             machine.emit(events.GradRead, array=array.snapshot(), how=machine.reading("launch"))
     if isinstance(out, ArrayValue):
-        event = events.GradWrite if out.gradient else None
-        if event is not None:
-            machine.emit(events.GradWrite, array=out.snapshot(), clears=False)
-        else:
-            machine.emit(events.HostWrite, dest=out.snapshot(), how="map", active_tape=machine.active_tape_id)
+        host_write(machine, out, "map")
     return out
 
 

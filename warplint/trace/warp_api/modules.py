@@ -71,9 +71,7 @@ def load(machine: Machine, module: WarpModule, block_dim: Value = None) -> None:
     if module.loaded is not None and contents <= module.loaded and not module.stale:
         return
     module.loaded, module.stale = contents, False
-    machine.emit(
-        events.ModuleLoaded, module=module.name, block_dim=block_dim if isinstance(block_dim, int) else None
-    )
+    machine.emit(events.ModuleLoaded, module=module.name, block_dim=block_dim if isinstance(block_dim, int) else None)
 
 
 def set_config(machine: Machine, option: str, value: Value) -> None:
