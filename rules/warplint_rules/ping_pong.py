@@ -137,7 +137,7 @@ def _message(first: Overwrite, shown: Overwrites, flow: Dataflow) -> str:
         )
     else:
         why = f"the adjoint of {reader} needs it ({_need_text(first)})"
-    reuse = "take turns" if len({overwrite.array.memory for overwrite in shown}) > 1 else "is reused"
+    reuse = "take turns" if " and " in arrays else "is reused"
     return (
         f"{arrays} {reuse} on one tape: {_round(first, flow)} overwrites what {reader} read before, and {why}; "
         "keep one array per step"

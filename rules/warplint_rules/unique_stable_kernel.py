@@ -85,8 +85,10 @@ def _could_share(kernel: Kernel, other: Kernel, modules: Mapping[str, Mapping[st
 
 
 def _options(kernel: Kernel, modules: Mapping[str, Mapping[str, object]]) -> Mapping[str, object]:
-    given = dict(kernel.module_options or {}) if kernel.unique else dict(modules.get(kernel.module, {}))
-    return {**given, "enable_backward": kernel.enable_backward, "max_unroll": kernel.max_unroll}
+    """What the kernel's module is built with; `wp.set_module_options` reaches only the file's own module."""
+    set_later = {} if kernel.unique else modules.get(kernel.module, {})
+    own = {"enable_backward": kernel.enable_backward, "max_unroll": kernel.max_unroll}
+    return {**(kernel.module_options or {}), **set_later, **own}
 
 
 def _finding(kernel: Kernel, company: list[Kernel], trace: Trace) -> Finding:

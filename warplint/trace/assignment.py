@@ -166,6 +166,8 @@ def _stamp_moves(machine: Machine, frame: Frame, node: ast.Assign, value: Value,
             how = how_moved(target.elts, node.value.elts)
         elif any(isinstance(new, (list, tuple)) for new in moved) and not isinstance(target, ast.Tuple):
             how = "rotate"
+        elif isinstance(target, ast.Subscript):
+            how = "slot"
         stamp(machine, moved, how)
 
 

@@ -117,7 +117,11 @@ class Array:
 
 @dataclass(frozen=True)
 class Moved:
-    """An existing array came under another name: when, where, by what (``swap``, ``rotate``, ``rebind``, ``index``)."""
+    """An existing array came under another name: when, where, and by what.
+
+    ``how``: ``swap``, ``rotate``, ``index`` (a ring), ``slot`` (``s[0] = s[-1]``: one place of a container takes what
+    another one holds), else ``rebind``.
+    """
 
     seq: int
     stack: Stack

@@ -9,6 +9,7 @@ from warplint.trace.memory import ArrayValue, arrays_in
 from warplint.trace.values import Instance, Value
 
 _STRONG = frozenset({"swap", "rotate", "index"})
+_WEAK = frozenset({"rebind", "slot"})
 
 
 def stamp(machine: Machine, value: Value, how: str) -> None:
@@ -19,7 +20,7 @@ def stamp(machine: Machine, value: Value, how: str) -> None:
         return
     mark = None
     for array in arrays_in(value):
-        if how == "rebind" and array.moved is not None and array.moved.how in _STRONG:
+        if how in _WEAK and array.moved is not None and array.moved.how in _STRONG:
             continue
         if mark is None:
             mark = machine.log.moved(machine.stack(), how)

@@ -59,9 +59,15 @@ class Overwrite:
 
     @property
     def moved(self) -> Moved | None:
-        """The assignment that brought the memory under the name it is written through, if it lies after the read."""
+        """The assignment that makes the write hit what was read, if there is one.
+
+        It brought the memory under the name it is written through after the read; or before the read under a second
+        one, in a slot of the container that holds it still (``s[0] = s[-1]``).
+        """
         moved = self.write.dest.moved
-        return moved if moved is not None and self.reader.seq < moved.seq <= self.write.seq else None
+        if moved is None or moved.seq > self.write.seq:
+            return None
+        return moved if moved.how == "slot" or moved.seq > self.reader.seq else None
 
 
 @dataclass(frozen=True)

@@ -98,15 +98,19 @@ def _value_key(value: object) -> tuple[str, str]:
 
 
 def _is_fed_anew(operation: Operation, since: int, writes: Writes) -> bool:
-    """Whether something that the launch reads was written after event ``since``, its own earlier self included."""
+    """Whether what the launch reads, or the result that it stored, was written after event ``since``.
+
+    A launch that reads what it writes is fed anew by its own earlier self.
+    """
     own = {step.dest.memory for step in operation.steps}
-    for array in operation.reads:
-        if array.memory in own:
-            return True
-        for write in writes.between(array.memory, since, operation.seq):
-            if write.dest.extent.overlaps(array.extent) is not False:
-                return True
-    return False
+    if any(array.memory in own for array in operation.reads):
+        return True
+    stored = (step.dest for step in operation.steps if step.kind is StoreKind.STORE)
+    return any(
+        write.dest.extent.overlaps(array.extent) is not False
+        for array in (*operation.reads, *stored)
+        for write in writes.between(array.memory, since, operation.seq)
+    )
 
 
 def repeats_of(
