@@ -190,6 +190,8 @@ class BackwardPass:
     ) -> npt.NDArray[np.float64]:
         """The leaf's gradient under ``repairs``, each confined as ``restrictions`` say."""
         confined = restrictions or {}
+        if Repair.MEMORY in repairs:
+            self._learn_history()
         self._base.restore()
         self._shadows.clear()
         position = self.group.backwards[0].index
@@ -350,10 +352,14 @@ class BackwardPass:
     @property
     def history(self) -> History:
         """What the arrays of the group's launches held when they ran. Raises ``TooLarge``."""
-        if self._history is None:
-            kept = {memory for _, where, _ in self.bound() for memory in (where.memory,)}
-            self._history = History(self._machine, self.first, self.group.stop, kept)
+        self._learn_history()
+        assert self._history is not None
         return self._history
+
+    def _learn_history(self) -> None:
+        if self._history is None:
+            kept = {where.memory for _, where, _ in self.bound()}
+            self._history = History(self._machine, self.first, self.group.stop, kept)
 
     def bound(self) -> Iterator[tuple[KernelCall, Range, Access]]:
         """Every array that a launch of the group binds: the launch, the bytes, what it does with them."""

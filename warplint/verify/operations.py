@@ -193,6 +193,8 @@ class TapeRecord:
     entries: list[Entry] = field(default_factory=list)
     entered: list[int] = field(default_factory=list)
     """The operation numbers of its ``with``."""
+    entered_at: list[CodeStack] = field(default_factory=list)
+    """The places of its ``with``."""
     by_identity: dict[int, Entry] = field(default_factory=dict)
 
     def add(self, entry: Entry) -> None:

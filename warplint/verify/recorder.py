@@ -427,10 +427,12 @@ class Recorder:
             self.horizon.entering(self.log)
             return
         record = self._tape_record(tape)
-        self.log.add(TapeMark(*self._here(), what=what, tape=record))
+        mark = TapeMark(*self._here(5), what=what, tape=record)
+        self.log.add(mark)
         if what == "entered":
             self._active = record
             record.entered.append(self.log.next_index)
+            record.entered_at.append(mark.stack)
         elif what == "left":
             self._active = None
         elif what in ("zero", "reset"):

@@ -201,6 +201,10 @@ class Window:
         """What one evaluation runs."""
         return [step for step in self._steps if isinstance(step, Operation) and not isinstance(step, BackwardBegin)]
 
+    def restore(self) -> None:
+        """Bring the memory of the window to its beginning."""
+        self._base.restore()
+
     def evaluate(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf | None = None) -> float:
         """The objective with the leaf moved at the start, and again where ``rewrites`` overwrite it."""
         self._base.restore()

@@ -1,0 +1,207 @@
+"""The child that judges gradients: runs the user's program under the recorder, then asks its questions and leaves.
+
+The questions are asked inside the hook that decides that enough was seen, with the user's frames alive, in a forked
+process: nothing that the log points to is freed meanwhile, and a replay that crashes takes nobody with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warplint.runner.entry import start
+from warplint.runner.protocol import Channel, Request
+from warplint.verify.horizon import Budget, Horizon
+from warplint.verify.judge import Clock, Judge
+from warplint.verify.log import Log
+from warplint.verify.recorder import Recorder
+from warplint.verify.records import Note, Program
+from warplint.verify.replay import Machine
+from warplint.verify.warp_hooks import Hooks, Unsupported
+
+CRASHES = 8
+"""Groups whose replay may crash before the rest is given up."""
+RESERVE = 2.0
+"""Seconds kept back for the last records."""
+
+
+@dataclass
+class Progress:
+    """Which group a forked judge is at, seen by the process that waits for it."""
+
+    _shared: mmap.mmap
+
+    @classmethod
+    def fresh(cls) -> Progress:
+        """Shared with processes that are forked from now on."""
+        shared = mmap.mmap(-1, 16)
+        shared[:16] = struct.pack("<qq", -1, 0)
+        return cls(shared)
+
+    def at(self, group: int) -> None:
+        """This group is being judged."""
+        self._shared[:8] = struct.pack("<q", group)
+
+    def done(self) -> None:
+        """All is judged."""
+        self._shared[8:16] = struct.pack("<q", 1)
+
+    @property
+    def group(self) -> int:
+        """The last group that was begun; -1 for none."""
+        return int(struct.unpack("<q", self._shared[:8])[0])
+
+    @property
+    def finished(self) -> bool:
+        """Whether the judge came to its end."""
+        return bool(struct.unpack("<q", self._shared[8:16])[0])
+
+
+class Session:
+    """One run of a program: its log, and what is to happen when enough was seen."""
+
+    def __init__(self, request: Request, channel: Channel) -> None:
+        self.request = request
+        self.channel = channel
+        self.began = time.monotonic()
+        self.log = Log()
+        self.hooks = Hooks()
+        deadline = self.began + request.stop_recording_after
+        self.recorder = Recorder(self.log, Horizon(Budget(deadline=deadline), self.stop))
+        self._judged = False
+
+    @property
+    def clock(self) -> Clock:
+        """When all answers must be out."""
+        return Clock(self.began + self.request.limit - RESERVE)
+
+    def run(self) -> int:
+        """Run the program and judge what it did; returns the exit status of this process."""
+        assert self.request.entry is not None
+        self.hooks.observer = self.recorder
+        try:
+            self.hooks.on_import()
+        except Unsupported as error:
+            self._unsupported(str(error))
+        ending = start(self.request.entry)
+        self.finish(ending.stopped, ending.text)
+        return 0
+
+    def stop(self, reason: str) -> None:
+        """Enough was seen: judge, and leave without unwinding anything of the user's."""
+        if self.channel.mine():
+            self.finish(reason)
+            _flush()
+            os._exit(0)
+        self.hooks.observer = None
+
+    def finish(self, stopped: str, text: str = "") -> None:
+        """Judge what was recorded and send the last record."""
+        if not self.channel.mine():
+            return
+        self.hooks.observer = None
+        reason = self._judge()
+        self.channel.send(self._program(stopped, text or reason))
+
+    def _judge(self) -> str:
+        if self.recorder.error is not None:
+            reason = f"the recorder failed: {type(self.recorder.error).__name__}: {self.recorder.error}"
+            self.channel.send(Note("unsupported", reason))
+            return reason
+        if not self.log.backwards:
+            return "no backward call was recorded"
+        return judged_in_fork(self._ask, self.clock)
+
+    def _ask(self, progress: Progress, first: int, problem: str) -> None:
+        judge = Judge(Machine(self.log), self.channel.send, self.clock, self.request.seed, progress.at)
+        if problem:
+            self.channel.send(judge.unjudged(first - 1, problem))
+        judge.run(first)
+
+    def _program(self, stopped: str, reason: str) -> Program:
+        warp = sys.modules.get("warp")
+        return Program(
+            command="",
+            seconds=time.monotonic() - self.began,
+            backward_calls=self.log.backward_count,
+            launches=self.log.launches,
+            taped_launches=self.log.taped,
+            warp=str(warp.config.version) if warp is not None else "",
+            stopped=stopped,
+            reason=reason,
+        )
+
+    def _unsupported(self, why: str) -> None:
+        self.hooks.observer = None
+        self.channel.send(Note("unsupported", f"this Warp is not supported by the engine: {why}"))
+
+
+def judged_in_fork(ask: Callable[[Progress, int, str], None], clock: Clock) -> str:
+    """Ask in a forked process; where it crashes, go on after the group that it crashed at. Returns a problem or ""."""
+    first, problem = 0, ""
+    for _ in range(CRASHES):
+        progress = Progress.fresh()
+        _flush()
+        process = os.fork()
+        if process == 0:
+            _ask_and_leave(ask, progress, first, problem)
+        status = _wait(process, clock)
+        if progress.finished:
+            return ""
+        if status is None:
+            return "the time limit ended the judging"
+        if progress.group < first:
+            return f"the judging ended early ({_described(status)})"
+        first, problem = progress.group + 1, f"running it again crashed ({_described(status)})"
+    return "running it again crashed too often"
+
+
+def _ask_and_leave(ask: Callable[[Progress, int, str], None], progress: Progress, first: int, problem: str) -> None:
+    status = 0
+    try:
+        ask(progress, first, problem)
+        progress.done()
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        status = 1
+    finally:
+        _flush()
+        os._exit(status)
+
+
+def _wait(process: int, clock: Clock) -> int | None:
+    while True:
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            return status
+        if clock.left < -RESERVE / 2:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            return None
+        time.sleep(0.002)
+
+
+def _described(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return signal.Signals(os.WTERMSIG(status)).name
+    return f"exit status {os.WEXITSTATUS(status)}"
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+
+
+def main(request: Request, channel: Channel) -> int:
+    """Run the request's program and answer."""
+    return Session(request, channel).run()

@@ -1,0 +1,338 @@
+"""Asks all the questions of a log, and answers with records: every leaf of every group, and why it is wrong."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from warplint.verify.adjoint import BackwardPass
+from warplint.verify.culprits import Culprits, places
+from warplint.verify.finite_difference import (
+    EPS32,
+    EPS64,
+    DirectionVector,
+    OutOfBudget,
+    combine,
+    directions,
+    judge_direction,
+)
+from warplint.verify.groups import Analysis, Group, Leaf, groups_of
+from warplint.verify.history import TooLarge
+from warplint.verify.memory import Memory
+from warplint.verify.operations import HostRead, HostWrite, KernelCall, NativeCall, Operation
+from warplint.verify.records import Culprit, Direction, Gradient, GradientStatus, Repair
+from warplint.verify.repairs import Measured, diagnose, measured
+from warplint.verify.replay import Machine, NotExact, Survey
+from warplint.verify.windows import Window, rewritten
+
+EPS16 = 2.0**-10
+Send = Callable[[object], None]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """When the answers must be there (``time.monotonic``)."""
+
+    deadline: float
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return self.deadline - time.monotonic()
+
+    def require(self, seconds: float = 0.0) -> None:
+        """Raise :class:`OutOfBudget` where less than that is left."""
+        if self.left < seconds:
+            raise OutOfBudget
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What finite differences say of one group."""
+
+    vectors: tuple[DirectionVector, ...]
+    judged: tuple[Direction, ...]
+    status: GradientStatus
+    reason: str
+    ad: float
+    fd: float
+    relative_error: float | None
+    method: str = "replay"
+
+
+class Judge:
+    """Judges a log. ``starting(n)`` is told before group ``n`` is judged, so that a crash can be put down to it."""
+
+    def __init__(self, machine: Machine, send: Send, clock: Clock, seed: int, starting: Callable[[int], None]) -> None:
+        self._machine = machine
+        self._log = machine.log
+        self._send = send
+        self._clock = clock
+        self._seed = seed
+        self._starting = starting
+        self.survey = Survey(machine)
+        self.survey.run()
+        self.analysis = Analysis(self._log, self.survey)
+        self.groups = sorted(groups_of(self.analysis), key=_importance)
+
+    def run(self, first: int = 0) -> None:
+        """Judge the groups from number ``first`` on."""
+        for number, group in enumerate(self.groups):
+            if number >= first:
+                self._starting(number)
+                self._send(self._judged(group))
+
+    def unjudged(self, number: int, reason: str) -> Gradient:
+        """The record of a group that could not be judged."""
+        return self._record(self.groups[number], _inconclusive(reason))
+
+    def _judged(self, group: Group) -> Gradient:
+        obstacle = self._obstacle(group)
+        if obstacle:
+            return self._record(group, _inconclusive(obstacle))
+        try:
+            window = Window(self._machine, self.analysis, group.start, group.backwards)
+            found = self._measure(group, window)
+        except NotExact as error:
+            return self._record(group, _inconclusive(str(error)))
+        except OutOfBudget:
+            return self._record(group, _inconclusive("the time limit left no time for it"))
+        if found.status is not GradientStatus.FAIL:
+            return self._record(group, found)
+        return self._explained(group, window, found)
+
+    def _obstacle(self, group: Group) -> str:
+        for begin in group.backwards:
+            if begin.end is None or not begin.end.complete:
+                return "the operations of this backward call could not be matched to the tape's entries"
+            if begin.number in self.survey.inexact:
+                return "running the recorded operations again does not give the program's loss bit for bit"
+        unknown = [
+            operation
+            for operation in self._log.between(group.start, group.stop)
+            if isinstance(operation, KernelCall) and operation.unknown and operation.inside is None
+        ]
+        if unknown:
+            return f"a launch of {unknown[0].name} reaches memory that nobody knows"
+        if self._clock.left <= 0:
+            return "the time limit left no time for it"
+        return ""
+
+    # finite differences ---------------------------------------------------------------------------------------------
+
+    def _measure(self, group: Group, window: Window) -> Measurement:
+        leaf = group.leaf
+        window.restore()
+        values = leaf.view.read()
+        rng = np.random.default_rng([self._seed, leaf.memory.number, group.number])
+        axes = 1 if leaf.view.components > 1 else 0
+        scaled = directions(values, group.consumed, rng, component_axes=axes)
+        vectors = tuple(_in_units(vector) for vector in scaled)
+        rewrites = rewritten(group.rewrites, leaf, self.analysis)
+        epsilon = {2: EPS16, 4: EPS32, 8: EPS64}[leaf.view.kind.itemsize]
+        epsilon = max(epsilon, self._coarsest(group))
+        judged: list[Direction] = []
+        for vector, scale in vectors:
+            self._clock.require()
+
+            def objective(step: float, vector: DirectionVector = vector) -> float:
+                self._clock.require()
+                return window.evaluate(rewrites, lambda old: vector.moved(old, step), leaf)
+
+            judged.append(judge_direction(objective, vector.ad, scale=scale, dtype_eps=epsilon, kind=vector.kind))
+        answer = combine(judged)
+        moved = tuple(vector for vector, _ in vectors)
+        return Measurement(
+            moved, tuple(judged), answer.status, answer.reason, answer.ad, answer.fd, answer.relative_error
+        )
+
+    def _coarsest(self, group: Group) -> float:
+        """The machine epsilon of the loss: an objective in single precision has its noise."""
+        kinds = [begin.loss_kind.kind for begin in group.backwards if begin.loss_kind is not None]
+        sizes = [kind.itemsize for kind in kinds if kind is not None]
+        return {2: EPS16, 4: EPS32, 8: EPS64}[min(sizes)] if sizes else 0.0
+
+    # why it is wrong ------------------------------------------------------------------------------------------------
+
+    def _explained(self, group: Group, window: Window, found: Measurement) -> Gradient:
+        held = self._holding_constant(group, found)
+        if held is not None:
+            return self._record(group, held, signature="held-constant")
+        loop = self._host_loop(group, window, found)
+        if loop:
+            return self._record(group, _inconclusive(loop, found), signature="host-loop")
+        telling = measured(found.vectors, found.judged)
+        try:
+            backward = BackwardPass(self._machine, self.analysis, group)
+            if not np.array_equal(backward.gradient(frozenset()), group.consumed, equal_nan=True):
+                return self._record(group, found)
+            diagnosis = diagnose(backward, telling, self.analysis)
+        except (TooLarge, OutOfBudget):
+            return self._record(group, found)
+        signature = _signature(found)
+        if diagnosis is None:
+            return self._record(group, found, signature=signature)
+        culprits = self._culprits(backward, telling, diagnosis.repairs)
+        return self._record(group, found, diagnosis.repairs, diagnosis.others, culprits, signature)
+
+    def _culprits(
+        self, backward: BackwardPass, telling: Sequence[Measured], repairs: tuple[Repair, ...]
+    ) -> tuple[Culprit, ...]:
+        finder = Culprits(backward, self.analysis, telling, repairs, lambda: self._clock.left > 0)
+        return tuple(culprit for repair in repairs for culprit in finder.of(repair))
+
+    def _holding_constant(self, group: Group, found: Measurement) -> Measurement | None:
+        """Surrogate losses: does the gradient agree when what no tape recorded is held as it came out?"""
+        held = frozenset(self._off_tape(group))
+        if not held or found.ad == 0.0:
+            return None
+        try:
+            window = Window(self._machine, self.analysis, group.start, group.backwards, held)
+            again = self._measure(group, window)
+        except (NotExact, OutOfBudget):
+            return None
+        if again.status is not GradientStatus.PASS:
+            return None
+        first = self._log[min(held)]
+        where = _shown(first)
+        reason = (
+            f"as the program computes it the difference is {found.fd:.5g}, the tape {found.ad:.5g}; with what no tape "
+            f"recorded held constant ({where}) they agree: a surrogate, or launches forgotten on the tape"
+        )
+        return Measurement(
+            found.vectors, found.judged, GradientStatus.INCONCLUSIVE, reason, found.ad, found.fd, found.relative_error
+        )
+
+    def _off_tape(self, group: Group) -> Iterator[int]:
+        """Operations of the window that no tape recorded; none where one of them makes the loss itself."""
+        losses = {begin.loss.memory for begin in group.backwards if begin.loss is not None}
+        found: list[int] = []
+        for operation in self._log.between(group.start, group.stop):
+            if operation.inside is not None or getattr(operation, "entry", None) is not None:
+                continue
+            if isinstance(operation, KernelCall) or (isinstance(operation, NativeCall) and operation.reads):
+                written: set[Memory] = {where.memory for where, _ in self.analysis.writes(operation)}
+                if written & losses:
+                    return
+                if written - self._log.gradients:
+                    found.append(operation.index)
+        yield from found
+
+    def _host_loop(self, group: Group, window: Window, found: Measurement) -> str:
+        """Whether something that hangs on the leaf went to the host before something came back from it."""
+        uploads = [operation for operation in window.operations if isinstance(operation, HostWrite)]
+        if not uploads:
+            return ""
+        last = uploads[-1].index
+        downloads = [
+            operation
+            for operation in self._log.between(group.start, last)
+            if isinstance(operation, HostRead) and operation.source.memory not in self._log.gradients
+        ]
+        if not downloads or not found.vectors:
+            return ""
+        vector = found.vectors[0]
+        still = window.states_at(downloads, group.leaf, lambda old: old)
+        moved = window.states_at(downloads, group.leaf, lambda old: vector.moved(old, 1e-2))
+        for mark, one, other in zip(downloads, still, moved, strict=True):
+            if not np.array_equal(one, other):
+                back = next(operation for operation in uploads if operation.index > mark.index)
+                return (
+                    f"data that hangs on this leaf goes to the host ({_shown(mark)}) and host data comes back "
+                    f"({_shown(back)}): running the recorded operations again cannot follow it"
+                )
+        return ""
+
+    # the answer -----------------------------------------------------------------------------------------------------
+
+    def _record(
+        self,
+        group: Group,
+        found: Measurement,
+        repairs: tuple[Repair, ...] = (),
+        others: tuple[tuple[Repair, ...], ...] = (),
+        culprits: tuple[Culprit, ...] = (),
+        signature: str = "",
+    ) -> Gradient:
+        leaf = group.leaf
+        return Gradient(
+            leaf=leaf_name(leaf),
+            memory=leaf.memory.number,
+            allocated=places(leaf.memory.stack),
+            backward=tuple(places(begin.stack) for begin in group.backwards),
+            group=group.number,
+            status=found.status,
+            reason=found.reason,
+            ad=found.ad,
+            fd=found.fd,
+            relative_error=found.relative_error,
+            directions=found.judged,
+            signature=signature,
+            repaired_by=repairs,
+            culprits=culprits,
+            consumed_at=places(group.used.stack) if group.used is not None else (),
+            also_repaired_by=others,
+            method=found.method,
+        )
+
+
+def _in_units(vector: DirectionVector) -> tuple[DirectionVector, float]:
+    """A direction along one coordinate as the plain partial derivative, and the scale of its steps."""
+    moving = np.flatnonzero(vector.vector)
+    if moving.size != 1:
+        return vector, 1.0
+    scale = float(abs(vector.vector.flat[moving[0]]))
+    return DirectionVector(vector.kind, vector.vector / scale, vector.ad / scale), scale
+
+
+def _importance(group: Group) -> tuple[bool, int, int]:
+    """Gradients that somebody uses first, in the order of the program."""
+    return (group.used is None, group.number, group.stop)
+
+
+def _inconclusive(reason: str, found: Measurement | None = None) -> Measurement:
+    nan = float("nan")
+    if found is None:
+        return Measurement((), (), GradientStatus.INCONCLUSIVE, reason, nan, nan, None)
+    return Measurement(
+        found.vectors, found.judged, GradientStatus.INCONCLUSIVE, reason, found.ad, found.fd, found.relative_error
+    )
+
+
+def _signature(found: Measurement) -> str:
+    """A constant ratio of gradient and difference in all directions: a small whole number, its inverse, 0 or -1."""
+    ratios = [d.ad / d.fd for d in found.judged if d.status is GradientStatus.FAIL and d.fd and np.isfinite(d.ad)]
+    if not ratios or max(ratios) - min(ratios) > 0.02 * abs(ratios[0]):
+        return ""
+    ratio = float(np.median(ratios))
+    if abs(ratio) < 1e-9:
+        return "zero"
+    for candidate in (ratio, 1.0 / ratio):
+        if 1.5 < abs(candidate) < 1000.0 and abs(candidate - round(candidate)) < 0.005 + 0.001 * abs(candidate):
+            return f"ratio {ratio:.4g}"
+    return "opposite" if abs(ratio + 1.0) < 0.02 else ""
+
+
+def _shown(operation: Operation) -> str:
+    if not operation.stack:
+        return "inside Warp"
+    code, line = operation.stack[0]
+    return f"{code.co_filename}:{line}"
+
+
+_ASSIGNED = re.compile(r"^\s*((?:\w+\.)*\w+)(?:\s*:[^=]+)?\s*=[^=]")
+
+
+def leaf_name(leaf: Leaf) -> str:
+    """What the user calls it: the name it is assigned to where it is allocated, else the kernel's parameter."""
+    for code, line in leaf.memory.stack[:1]:
+        match = _ASSIGNED.match(linecache.getline(code.co_filename, line))
+        if match:
+            return match[1]
+    return leaf.parameter
+
