@@ -23,8 +23,9 @@ from warplint.kernels.operations import Frame
 from warplint.kernels.source import Constant, KernelSource, span_of
 from warplint.kernels.statements import Interpreter, parameter_value
 from warplint.kernels.summary import KernelSummary, Need, Parameter, Read, Store, StoreKind
-from warplint.kernels.types import Kind, Type, dotted
+from warplint.kernels.types import Kind, Type
 from warplint.kernels.values import members, union
+from warplint.names import dotted
 
 LONGEST_TEXT = 60
 """Operations are quoted up to this many characters."""

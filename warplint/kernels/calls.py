@@ -13,8 +13,9 @@ from warplint.kernels.operations import End, Frame
 from warplint.kernels.source import Adjoint, Builtin, Function, Struct, TypeAlias
 from warplint.kernels.stores import Stores, Target
 from warplint.kernels.summary import Cut, StoreKind
-from warplint.kernels.types import COMPOSITES, Kind, Type, dotted
+from warplint.kernels.types import COMPOSITES, Kind, Type
 from warplint.kernels.values import ABSENT, NOTHING, Place, Value, joined, union
+from warplint.names import dotted
 
 DEEPEST_CALL = 32
 

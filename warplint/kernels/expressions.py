@@ -10,8 +10,8 @@ from typing import Any
 from warplint.kernels import types
 from warplint.kernels.elements import LONGEST_SYMBOL, Elements
 from warplint.kernels.source import Builtin, Constant, Meaning, Unknown
-from warplint.kernels.types import dotted
 from warplint.kernels.values import Value, constant, joined
+from warplint.names import dotted
 
 _OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Add: ("add", "+"),

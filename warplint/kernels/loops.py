@@ -111,7 +111,7 @@ class Loops(Calls):
     # -- fixpoint ------------------------------------------------------------------------------------------------
 
     def _counted(self, node: ast.For, bounds: list[Value], *, loses_locals: bool) -> Loop:
-        """A ``for`` loop; its index is had again in the backward pass from the bounds."""
+        """A ``for`` loop. The backward pass counts its index down from the bounds, which are needed as a condition."""
         names = names_of(node.body)
         bit = self._loop_bit(node)
         target = node.target.id if isinstance(node.target, ast.Name) else ""
@@ -120,8 +120,9 @@ class Loops(Calls):
         def begin() -> Condition:
             if target:
                 symbol = self.ledger.own_symbol(target, (node, self.frame.functions))
-                index = bound.like(type=types.INTEGER, symbol=symbol, varies=bound.varies | bit, lane=0)
-                self.frame.locals[target] = index
+                self.frame.locals[target] = Value(
+                    type=types.INTEGER, symbol=symbol, threads=bound.threads, varies=bound.varies | bit
+                )
             return self.condition(bound, node.iter, "the loop's bound ", loop=True)
 
         return Loop(node, names, bit, loses_locals, begin)

@@ -119,7 +119,7 @@ class Stores(Expressions):
             for place in target.places:
                 self._augment_element(place, target, self.evaluate(node.value), node)
         elif target.name in self.frame.locals:
-            old = self._old(target)
+            old = self._old(target, node.target)
             value = self.operator(node.op, old, self.evaluate(node.value), node)
             if not isinstance(node.op, _ACCUMULATING):
                 value = self._replaced_in_place(old, value, target, node)
@@ -146,14 +146,17 @@ class Stores(Expressions):
         )
         self.store(place, target, StoreKind.MULTIPLY, product, node, value.active if own else 0)
 
-    def _old(self, target: Target) -> Value:
+    def _old(self, target: Target, node: ast.expr) -> Value:
         """The value of a local's component before it is changed."""
-        value = target.owner
-        for step in target.steps:
+        return self._followed(target.owner, target.steps, node)
+
+    def _followed(self, value: Value, steps: list[Step], node: ast.expr) -> Value:
+        """The part of a value at the end of ``steps``."""
+        for step in steps:
             if step.attribute:
                 value = self.attribute_of(value, step.attribute)
             else:
-                value = self.subscripted(value, step.indices, ast.Constant(None))
+                value = self.subscripted(value, step.indices, node)
         return value
 
     def _replaced_in_place(self, old: Value, value: Value, target: Target, node: ast.AugAssign) -> Value:
@@ -161,7 +164,7 @@ class Stores(Expressions):
 
         Measured: wrong whenever gradient flows into the old component, also when ``e`` is a literal; right otherwise.
         """
-        if target.owner.local or not self._ends_in_composite(target):
+        if target.owner.local or not self._ends_in_composite(target, node.target):
             return value
         token = self.ledger.token(
             Token(TokenKind.COMPONENT, target.name, "", "", self.ledger.order, node, self.frame.file),
@@ -169,14 +172,9 @@ class Stores(Expressions):
         )
         return value.like(needs=value.needs | self.need(token, old.active, node))
 
-    def _ends_in_composite(self, target: Target) -> bool:
+    def _ends_in_composite(self, target: Target, node: ast.expr) -> bool:
         """Whether the last step of a local target takes a component of a vector, matrix, quaternion or transform."""
-        value = target.owner
-        for step in target.steps[:-1]:
-            if step.attribute:
-                value = self.attribute_of(value, step.attribute)
-            else:
-                value = self.subscripted(value, step.indices, ast.Constant(None))
+        value = self._followed(target.owner, target.steps[:-1], node)
         if value.type.kind is Kind.UNKNOWN:
             return bool(target.steps[-1].indices) or target.steps[-1].attribute in ("x", "y", "z", "w")
         return value.type.kind in COMPOSITES

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from warplint.kernels.source import Builtin, Constant, Scope, Struct, TypeAlias
+from warplint.names import dotted
 
 
 class Kind(enum.Enum):
@@ -110,20 +111,6 @@ def generic(name: str) -> Type | None:
     """The type that a constructor of any size makes: ``wp.vector(...)``, ``wp.matrix(...)``; None if it is none."""
     kind = _GENERIC.get(name)
     return None if kind is None else Type(kind)
-
-
-def dotted(node: ast.expr) -> str | None:
-    """``"a.b.c"`` for a chain of attributes on a name, else None."""
-    if isinstance(node, ast.Name):
-        return node.id
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return None
-    parts.append(node.id)
-    return ".".join(reversed(parts))
 
 
 def annotated(node: ast.expr | None, scope: Scope) -> Type:
