@@ -140,9 +140,13 @@ def _agrees(window: Window, ad: float) -> bool:
 
 
 def _disagrees(ladder: Ladder, window: Window, ad: float) -> bool:
-    """Far outside the error, the error being small beside the difference, or the claim far above all of it."""
+    """Far outside the error, the error being small beside the difference, or the claim far above all of it.
+
+    The latter only if the claim would be visible at fine steps: behind a large constant anything may be hidden.
+    """
     resolved = window.error <= COARSE * abs(window.fd)
     far_above = abs(window.fd) + 3.0 * window.error < 0.1 * abs(ad) and not _wild(ladder)
+    far_above = far_above and ladder.visible(abs(ad)) <= FIRST[-1]
     return (resolved or far_above) and abs(ad - window.fd) > TOLERANCE * _size(window, ad) + 3.0 * window.error
 
 
@@ -216,7 +220,7 @@ def _loosely_agreeing(ladder: Ladder, ad: float) -> Window | None:
 def _allowed_by_coarser(ladder: Ladder, window: Window, ad: float) -> bool:
     """Whether a window of coarser steps, resolved at all, does not contradict the claim."""
     coarser = [w for w in _moving(ladder) if w.finest > window.finest and w.error <= COARSE * _size(w, ad)]
-    return any(abs(ad - w.fd) <= TOLERANCE * _size(w, ad) + 3.0 * w.error for w in coarser)
+    return any(_agrees(w, ad) for w in coarser)
 
 
 def _with_measured_noise(ladder: Ladder, window: Window) -> Window:
@@ -303,7 +307,7 @@ def _unclear(ladder: Ladder, window: Window, ad: float) -> _Verdict:
             f"chaotic: the tape claims a change of {abs(ad) * finest.width:.1g} at h = {finest.width:.1g}, "
             f"the objective moves by {reach:.1g} in all"
         )
-    elif window.floor >= window.spread or window.error < 3.0 * ladder.floor(window.samples[1]):
+    elif window.error > TIGHT * _size(window, ad) and window.error < 3.0 * ladder.floor(window.samples[1]):
         reason = f"noise of {ladder.noise():.1g} in the objective hides it: {_comparison(window, ad)}"
     elif _excess(ladder, window, rough) > 8.0:
         slope = rough.slope(window.side)

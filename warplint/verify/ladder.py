@@ -105,11 +105,14 @@ class Window:
 
     @classmethod
     def over(cls, samples: tuple[Sample, Sample, Sample], side: Side, floor: Callable[[Sample], float]) -> Window:
-        """The finest step's value where the three converge as truncation does, else the median of the three."""
+        """The finest step's value where the three converge as truncation does, else the median of the three.
+
+        What is left then is a tenth of the last change for second order, and under half of it for first order.
+        """
         slopes = [sample.slope(side) for sample in samples]
         coarse, fine = abs(slopes[0] - slopes[1]), abs(slopes[1] - slopes[2])
         if fine <= CONVERGING * coarse:
-            return cls(samples, side, slopes[2], fine, floor(samples[2]), samples[2].step)
+            return cls(samples, side, slopes[2], fine / 2.0, floor(samples[2]), samples[2].step)
         fd = sorted(slopes)[1]
         return cls(samples, side, fd, max(slopes) - min(slopes), floor(samples[1]), samples[slopes.index(fd)].step)
 
