@@ -78,10 +78,12 @@ class Operation:
         """The number of the operation's event in the trace."""
         return self.event.seq
 
-    def accesses(self, memory: int) -> bool:
-        """Whether the operation reads ``memory`` or stores to it otherwise than by replacing the old value."""
-        return any(array.memory == memory for array in self.reads) or any(
-            step.dest.memory == memory and step.kind is not StoreKind.STORE for step in self.steps
+    def works_in_place(self, dest: Array) -> bool:
+        """Whether the operation reads what it writes to ``dest``, adds to it or scales it."""
+        changed = (step.dest for step in self.steps if step.kind is not StoreKind.STORE)
+        return any(
+            array.memory == dest.memory and array.extent.overlaps(dest.extent) is not False
+            for array in (*self.reads, *changed)
         )
 
 

@@ -233,5 +233,4 @@ def _writer(step: Step, write: Step, writes: Writes) -> Writer:
     if recorded_on(write.event) is None:
         return Writer.UNRECORDED_LAUNCH
     operation = writes.operations[write.seq]
-    in_place = write.kind is not StoreKind.STORE or operation.accesses(write.dest.memory)
-    return Writer.INPLACE_LAUNCH if in_place else Writer.LAUNCH
+    return Writer.INPLACE_LAUNCH if operation.works_in_place(write.dest) else Writer.LAUNCH

@@ -102,15 +102,19 @@ def _is_fed_anew(operation: Operation, since: int, writes: Writes) -> bool:
 
     A launch that reads what it writes is fed anew by its own earlier self.
     """
-    own = {step.dest.memory for step in operation.steps}
-    if any(array.memory in own for array in operation.reads):
+    if any(_overlap(array, step.dest) for array in operation.reads for step in operation.steps):
         return True
     stored = (step.dest for step in operation.steps if step.kind is StoreKind.STORE)
     return any(
-        write.dest.extent.overlaps(array.extent) is not False
+        _overlap(write.dest, array)
         for array in (*operation.reads, *stored)
         for write in writes.between(array.memory, since, operation.seq)
     )
+
+
+def _overlap(one: Array, other: Array) -> bool:
+    """Whether two handles may mean the same memory."""
+    return one.memory == other.memory and one.extent.overlaps(other.extent) is not False
 
 
 def repeats_of(
