@@ -22,9 +22,11 @@ from warplint.verify.horizon import Budget, Horizon
 from warplint.verify.judge import Clock, Judge
 from warplint.verify.log import Log
 from warplint.verify.recorder import Recorder
-from warplint.verify.records import Note, Program
+from warplint.verify.records import CacheClearedSeen, ModuleLoad, ModuleLoadedSeen, Note, Program
 from warplint.verify.replay import Machine
-from warplint.verify.warp_hooks import Hooks, Unsupported
+from warplint.verify.telling import Teller
+from warplint.verify.warp_hooks import Hooks, Unsupported, redirect_devices
+from warplint.verify.warp_modules import protect_caches, watch_loads
 
 CRASHES = 8
 """Groups whose replay may crash before the rest is given up."""
@@ -72,15 +74,41 @@ class Session:
         self.channel = channel
         self.began = time.monotonic()
         self.log = Log()
-        self.hooks = Hooks()
+        self.hooks = Hooks(self._warp_is_there)
         deadline = self.began + request.stop_recording_after
         self.recorder = Recorder(self.log, Horizon(Budget(deadline=deadline), self.stop))
-        self._judged = False
+        self._devices: set[str] = set()
 
     @property
     def clock(self) -> Clock:
         """When all answers must be out."""
         return Clock(self.began + self.request.limit - RESERVE)
+
+    def _warp_is_there(self) -> None:
+        """The program has imported Warp."""
+        isolated = os.environ.get("WARP_CACHE_PATH") if self.request.isolated_cache else None
+        protect_caches(isolated, self._cache_not_cleared)
+        problem = watch_loads(self._loaded)
+        if problem is not None:
+            self.channel.send(Note("no-builds", problem))
+        if self.request.device is not None:
+            redirect_devices(self.request.device, self._redirected)
+
+    def _cache_not_cleared(self, text: str) -> None:
+        self.recorder.happened(CacheClearedSeen)
+        self.channel.send(Note("cache", text))
+
+    def _redirected(self, asked: str) -> None:
+        if asked not in self._devices:
+            self._devices.add(asked)
+            self.channel.send(Note("device", f"requests for {asked} were answered with {self.request.device}"))
+
+    def _loaded(self, load: ModuleLoad, block_dim: int | None) -> None:
+        if not self.channel.mine() or self.hooks.observer is None:
+            return
+        self.channel.send(load)
+        seen = {"module": load.module, "compiled": load.compiled, "milliseconds": load.milliseconds}
+        self.recorder.happened(ModuleLoadedSeen, **seen, block_dim=block_dim)
 
     def run(self) -> int:
         """Run the program and judge what it did; returns the exit status of this process."""
@@ -115,6 +143,7 @@ class Session:
             reason = f"the recorder failed: {type(self.recorder.error).__name__}: {self.recorder.error}"
             self.channel.send(Note("unsupported", reason))
             return reason
+        Teller(self.log, self.channel.send).run()
         if not self.log.backwards:
             return "no backward call was recorded"
         return judged_in_fork(self._ask, self.clock)

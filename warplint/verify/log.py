@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from warplint.verify.memory import Bytes, Checkpoints, Memory, MemoryTable, Range
+from warplint.verify.memory import Bytes, Checkpoints, CodeStack, Memory, MemoryTable, Range
 from warplint.verify.operations import BackwardBegin, Happening, Operation, TapeRecord
 
 
@@ -35,6 +35,8 @@ class Log:
     """Memories that were seen as the gradient of another."""
     kernels: dict[int, Any] = field(default_factory=dict)
     """Kernel objects by identity, kept alive."""
+    declared: dict[int, tuple[Any, int, CodeStack]] = field(default_factory=dict)
+    """Kernel objects, the number in the log at which each was made, and where."""
     deferred: list[tuple[Any, int, Memory]] = field(default_factory=list)
     """Frees that wait: (native function, address, memory)."""
     deferred_bytes: int = 0

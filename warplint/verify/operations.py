@@ -153,9 +153,12 @@ class BackwardEnd(Operation):
 
 @dataclass(eq=False)
 class Happening(Operation):
-    """Anything else that is only told: a record without ``seq`` and ``stack``, to be made when it is sent."""
+    """Anything else that is only told: a record without ``seq`` and ``stack``, to be made when it is sent.
 
-    make: Callable[..., Any]
+    ``make`` None only takes a number (of a kernel's declaration, which is told with the kernel).
+    """
+
+    make: Callable[..., Any] | None
     fields: dict[str, Any]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from warplint.verify import native_ranges
 from warplint.verify.horizon import Horizon
 from warplint.verify.log import Handle, Log
-from warplint.verify.memory import CANARY, PADDING, Bytes, CodeStack, Memory, Range, read_bytes
+from warplint.verify.memory import CANARY, PADDING, CodeStack, Memory, Range, read_bytes
 from warplint.verify.operations import (
     BackwardBegin,
     BackwardEnd,
@@ -27,12 +27,14 @@ from warplint.verify.operations import (
     TapeMark,
     TapeRecord,
 )
+from warplint.verify.records import ConfigSeen, ModuleCreatedSeen, ModuleOptionsSeen, OpaqueSeen, OptimiserSeen
 from warplint.verify.warp_hooks import (
     EXACT_WRITERS,
     RETAIN_FLAG,
     Layout,
     adjoint_enabled,
     array_type,
+    called_by_user,
     copied,
     copy_entry,
     layout_of,
@@ -40,6 +42,7 @@ from warplint.verify.warp_hooks import (
     scalars_of,
     user_stack,
 )
+from warplint.verify.warp_modules import is_unique, plain
 
 SHADOW_LIMIT = 1 << 28
 """Bytes of memory that are compared for silent host writes; views of larger memory are noted, not compared."""
@@ -569,53 +572,54 @@ class Recorder:
             self._capturing = False
         else:
             self.log.graphs_opaque += 1
-            fields = {"why": "a captured graph was launched"}
-            self.log.add(Happening(*self._here(), make=_opaque, fields=fields))
+            self.happened(OpaqueSeen, why="a captured graph was launched")
 
-    # what is only told ----------------------------------------------------------------------------------------------
+    # what is only told --------------------------------------------------------------------------------------------
+
+    def happened(self, make: Callable[..., Any], **fields: Any) -> None:
+        """Something that is no operation of the native library: kept in its place among them."""
+        self.log.add(Happening(*self._here(), make=make, fields=fields))
 
     def kernel_declared(self, kernel: Any) -> None:
         """A kernel was made."""
+        self.log.declared[id(kernel)] = (kernel, self.log.next_index, user_stack(sys._getframe(2)))
+        self.log.operations.append(Happening(*self._here(), make=None, fields={}))
 
     def module_created(self, module: Any) -> None:
         """A module was made."""
+        if not str(module.name).startswith("warp."):
+            unique = is_unique(module, [])
+            self.happened(ModuleCreatedSeen, module=str(module.name), unique=unique)
 
-    def module_load(self, module: Any, run: Callable[[], Any], was_loaded: bool) -> Any:
-        """A module is loaded."""
-        return run()
-
-    def module_compiled(self, module: Any, compiled: bool, seconds: float) -> None:
-        """A module was built or taken from the cache."""
-
-    def module_options(self, module: Any, options: dict[str, Any]) -> None:
+    def module_options(self, module: str, options: dict[str, Any]) -> None:
         """Module options were set."""
+        self.happened(ModuleOptionsSeen, module=module, options={name: plain(v) for name, v in options.items()})
 
     def config(self, option: str, value: Any) -> None:
         """A global option was set."""
-
-    def clear_cache(self, run: Callable[[], Any]) -> Any:
-        """The kernel cache is the user's own: it is not cleared."""
-        return None
+        if called_by_user(sys._getframe(1)):
+            self.happened(ConfigSeen, option=option, value=plain(value))
 
     def optimiser(self, optimiser: Any, gradients: Any, run: Callable[[], Any]) -> Any:
         """An optimiser takes a step."""
+        params = [self._array_range(array) for array in getattr(optimiser, "params", None) or ()]
+        given = [self._array_range(array) for array in (gradients if isinstance(gradients, list | tuple) else ())]
+        self.happened(
+            OptimiserSeen,
+            params=tuple(where for where in params if where is not None),
+            gradients=tuple(where for where in given if where is not None),
+            how=type(optimiser).__name__,
+        )
         return run()
+
+    def _array_range(self, array: Any) -> Range | None:
+        address = getattr(array, "ptr", None)
+        return self.log.range(address, int(array.capacity)) if address else None
 
     def failed(self, error: BaseException) -> None:
         """The recorder itself raised: nothing more is recorded, and no verdict is given."""
         self.error = error
 
 
-def _opaque(**fields: Any) -> Any:
-    from warplint.verify.records import OpaqueSeen
-
-    return OpaqueSeen(**fields)
-
-
 def _type_of(array: Any) -> str:
     return getattr(array.dtype, "__name__", str(array.dtype))
-
-
-def bytes_of(array: Any) -> Bytes:
-    """The bytes of a contiguous array on the CPU."""
-    return read_bytes(array.ptr, array.capacity)

@@ -88,20 +88,11 @@ class Observer(Protocol):
     def module_created(self, module: Any) -> None:
         """A module object was made."""
 
-    def module_load(self, module: Any, run: Callable[[], Any], was_loaded: bool) -> Any:
-        """A module is needed; ``was_loaded``: it has an executable already (which may be stale)."""
-
-    def module_compiled(self, module: Any, compiled: bool, seconds: float) -> None:
-        """A module was built or taken from the cache."""
-
     def module_options(self, module: Any, options: dict[str, Any]) -> None:
         """``wp.set_module_options``."""
 
     def config(self, option: str, value: Any) -> None:
         """``wp.config.option = value``."""
-
-    def clear_cache(self, run: Callable[[], Any]) -> Any:
-        """``wp.clear_kernel_cache()``."""
 
     def optimiser(self, optimiser: Any, gradients: Any, run: Callable[[], Any]) -> Any:
         """An optimiser of ``warp.optim`` takes a step."""
@@ -144,6 +135,32 @@ def user_stack(frame: FrameType | None, limit: int = 24) -> tuple[tuple[Any, int
             found.append((code, frame.f_lineno))
         frame = frame.f_back
     return tuple(found)
+
+
+def called_by_user(frame: FrameType | None) -> bool:
+    """Whether the first frame that is not ours is the user's own: not Warp calling itself on the user's behalf."""
+    while frame is not None:
+        path = frame.f_code.co_filename.replace("\\", "/")
+        if "/warplint/verify/" not in path:
+            return is_user_file(path)
+        frame = frame.f_back
+    return False
+
+
+def redirect_devices(device: str, redirected: Callable[[str], None]) -> None:
+    """Have every request for a device answered with ``device``; ``redirected`` is told what was asked for."""
+    from warp._src import context
+
+    original = context.Runtime.get_device
+
+    @functools.wraps(original)
+    def get_device(this: Any, ident: Any = None) -> Any:
+        name = str(getattr(ident, "alias", ident))
+        if ident is not None and name != device:
+            redirected(name)
+        return original(this, device)
+
+    context.Runtime.get_device = get_device
 
 
 def library_call(frame: FrameType | None) -> str:
@@ -389,10 +406,14 @@ def adjoint_enabled(kernel: Any) -> bool:
 
 
 class Hooks:
-    """Patches Warp once per process and hands what happens to ``observer``; None: everything passes through."""
+    """Patches Warp once per process and hands what happens to ``observer``; None: everything passes through.
 
-    def __init__(self) -> None:
+    ``installed`` is called when the program has imported Warp and the hooks are in.
+    """
+
+    def __init__(self, installed: Callable[[], None] = lambda: None) -> None:
         self.observer: Observer | None = None
+        self._installed = installed
         self._depth = 0
 
     def on_import(self) -> None:
@@ -420,6 +441,7 @@ class Hooks:
             self._install_runtime(context.runtime)
         else:
             self._install_when_initialised(context.Runtime)
+        self._installed()
 
     def _install_when_initialised(self, runtime_class: Any) -> None:
         """``wp.init`` makes the runtime, and with it the native library, at the first call that needs it."""
@@ -614,7 +636,6 @@ class Hooks:
         self._wrap_method(context.Kernel, "__init__", after=lambda k, *_: self.tell(lambda o: o.kernel_declared(k)))
         self._wrap_method(context.Module, "__init__", after=lambda m, *_: self.tell(lambda o: o.module_created(m)))
         set_options = context.set_module_options
-        clear = warp.clear_kernel_cache
 
         @functools.wraps(set_options)
         def setting(options: dict[str, Any], module: Any = None) -> Any:
@@ -627,14 +648,8 @@ class Hooks:
             self.tell(lambda o: o.module_options(name, dict(options)))
             return result
 
-        @functools.wraps(clear)
-        def clearing() -> Any:
-            return self._guarded(lambda o: o.clear_cache(clear), clear)
-
-        for name, hook in (("set_module_options", setting), ("clear_kernel_cache", clearing)):
-            for owner in (context, warp):
-                if hasattr(owner, name):
-                    setattr(owner, name, hook)
+        for owner in (context, warp):
+            owner.set_module_options = setting
 
     def _install_config(self, config: ModuleType) -> None:
         """Assignments to ``wp.config`` are seen by giving the module a class of its own, as Python allows."""
