@@ -22,7 +22,7 @@ from warplint.verify.horizon import Budget, Horizon
 from warplint.verify.judge import Clock, Judge
 from warplint.verify.log import Log
 from warplint.verify.recorder import Recorder
-from warplint.verify.records import CacheClearedSeen, ModuleLoad, ModuleLoadedSeen, Note, Program
+from warplint.verify.records import CacheClearedSeen, ModuleLoad, ModuleLoadedSeen, Note, Program, TraceEnd
 from warplint.verify.replay import Machine
 from warplint.verify.telling import Teller
 from warplint.verify.warp_hooks import Hooks, Unsupported, redirect_devices
@@ -143,10 +143,18 @@ class Session:
             reason = f"the recorder failed: {type(self.recorder.error).__name__}: {self.recorder.error}"
             self.channel.send(Note("unsupported", reason))
             return reason
-        Teller(self.log, self.channel.send).run()
+        self._tell()
         if not self.log.backwards:
             return "no backward call was recorded"
         return judged_in_fork(self._ask, self.clock)
+
+    def _tell(self) -> None:
+        """The events; the gradients are judged even where one of them cannot be told."""
+        try:
+            Teller(self.log, self.channel.send).run()
+        except Exception as error:
+            self.channel.send(Note("events", f"the events are incomplete: {type(error).__name__}: {error}"))
+            self.channel.send(TraceEnd(self.log.next_index, True, "an event could not be told"))
 
     def _ask(self, progress: Progress, first: int, problem: str) -> None:
         judge = Judge(Machine(self.log), self.channel.send, self.clock, self.request.seed, progress.at)

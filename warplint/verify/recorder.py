@@ -37,6 +37,7 @@ from warplint.verify.warp_hooks import (
     called_by_user,
     copied,
     copy_entry,
+    importing_library,
     layout_of,
     library_call,
     scalars_of,
@@ -587,13 +588,14 @@ class Recorder:
 
     def module_created(self, module: Any) -> None:
         """A module was made."""
-        if not str(module.name).startswith("warp."):
+        if not importing_library(sys._getframe(1)):
             unique = is_unique(module, [])
             self.happened(ModuleCreatedSeen, module=str(module.name), unique=unique)
 
     def module_options(self, module: str, options: dict[str, Any]) -> None:
         """Module options were set."""
-        self.happened(ModuleOptionsSeen, module=module, options={name: plain(v) for name, v in options.items()})
+        if not importing_library(sys._getframe(1)):
+            self.happened(ModuleOptionsSeen, module=module, options={name: plain(v) for name, v in options.items()})
 
     def config(self, option: str, value: Any) -> None:
         """A global option was set."""

@@ -147,6 +147,15 @@ def called_by_user(frame: FrameType | None) -> bool:
     return False
 
 
+def importing_library(frame: FrameType | None) -> bool:
+    """Whether a module of Warp's library is being imported: what it declares is not the user's."""
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        if frame.f_code.co_name == "<module>":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def redirect_devices(device: str, redirected: Callable[[str], None]) -> None:
     """Have every request for a device answered with ``device``; ``redirected`` is told what was asked for."""
     from warp._src import context
@@ -160,7 +169,7 @@ def redirect_devices(device: str, redirected: Callable[[str], None]) -> None:
             redirected(name)
         return original(this, device)
 
-    context.Runtime.get_device = get_device
+    context.Runtime.get_device = get_device  # type: ignore[method-assign, assignment]
 
 
 def library_call(frame: FrameType | None) -> str:
@@ -338,7 +347,8 @@ def adjoint_parameters(forward: Sequence[Any]) -> list[Any]:
 
 def dimensions(bounds: Any) -> tuple[int, ...]:
     """The launch's extents."""
-    return tuple(int(bounds.shape[axis]) for axis in range(int(bounds.ndim)))
+    extents = tuple(int(extent) for extent in bounds.shape)
+    return extents[: int(getattr(bounds, "ndim", len(extents)))]
 
 
 class Packed:
