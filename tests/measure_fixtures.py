@@ -37,7 +37,7 @@ from dataclasses import asdict, dataclass
 NUMBER = r"(-?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|inf))"
 LINE = re.compile(rf"(?:\bat\s+{NUMBER}.*?)?\bloss\s+{NUMBER}.*?\bgrad\s+{NUMBER}")
 PERTURB = re.compile(r"#\s*perturb\b\s*([\d.eE+-]*)")
-REPAIR = re.compile(r"^#\s*repair:\s*(.+?)\s*=>\s*(.*?)\s*$", re.MULTILINE)
+REPAIR = re.compile(r"^#[ \t]*repair:[ \t]*(.+?)[ \t]*=>[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 CREATION_OPTIONS = ("max_unroll", "enable_backward", "lineinfo", "compile_time_trace", "deterministic_max_records")
 
 
