@@ -84,10 +84,24 @@ def directions(
     others = [index for index in rng.permutation(values.size)[:3].tolist() if index != largest]
     coordinates += [("coordinate", index) for index in others[:2]]
     for kind, index in coordinates:
-        vector = np.zeros(values.size)
-        vector[index] = scales.flat[index]
-        found.append(_direction(kind, vector.reshape(values.shape), claimed))
+        found.append(_coordinate(kind, scales, claimed, index))
     return tuple(found)
+
+
+def coordinate(
+    leaf_values: npt.NDArray[Any], gradient: npt.NDArray[Any], index: tuple[int, ...], *, component_axes: int = 0
+) -> DirectionVector:
+    """The direction that moves one element, by its scale."""
+    values = np.asarray(leaf_values, dtype=np.float64)
+    claimed = np.asarray(gradient, dtype=np.float64).reshape(values.shape)
+    flat = int(np.ravel_multi_index(index, values.shape)) if index else 0
+    return _coordinate("coordinate", _scales(values, component_axes), claimed, flat)
+
+
+def _coordinate(kind: str, scales: Floats, gradient: Floats, index: int) -> DirectionVector:
+    vector = np.zeros(scales.shape)
+    vector.flat[index] = scales.flat[index]
+    return _direction(kind, vector, gradient)
 
 
 def _direction(kind: str, vector: Floats, gradient: Floats) -> DirectionVector:

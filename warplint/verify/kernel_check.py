@@ -7,18 +7,31 @@ gradient that is not zero shows an adjoint that clobbers what others have accumu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warplint.verify.finite_difference import EPS32
-from warplint.verify.records import GradientStatus
+from warplint.verify.directions import DirectionVector, coordinate, directions, relative_error
+from warplint.verify.finite_difference import EPS32, OutOfBudget, judge_direction
+from warplint.verify.records import Direction, GradientStatus
 
 State = Mapping[str, npt.NDArray[Any]]
-"""Arrays by name (the kernel's parameter, ``state.q`` for a field of a struct parameter), components as trailing axes."""
+"""Arrays by name (the parameter, ``state.q`` for a field of a struct parameter), components as trailing axes."""
+
+Floats = npt.NDArray[np.float64]
+
+SCREENED = 64
+"""Arrays of up to so many elements are compared element by element, larger ones at so many elements."""
+SCREENING_STEP = 1e-2
+SUSPICIOUS = 0.02
+JUDGED = 4
+"""So many of the elements that part most are judged with all steps."""
+DUST = 8.0
+"""Units of rounding by which a gradient may be off where contributions are added to what was there."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +63,203 @@ def check_operation(
     ``inputs`` are the floating arrays that the operation reads or passes on, with their values before it;
     ``outputs`` the names of those that it may write. An array written in place (or only in part) stands in both.
 
-    ``forward(values)`` restores the memory, writes ``values`` (some or all of ``inputs``) into it, runs the operation
-    and returns fresh copies of the arrays in ``outputs``. ``adjoint(cotangents)`` restores the memory as the backward
-    pass of the question finds it, sets the gradients of all of ``inputs`` and ``outputs`` to ``cotangents``, runs the
-    adjoint once and returns fresh copies of the gradients of ``inputs``. ``budget`` bounds the calls of ``forward``.
+    ``forward(values)`` restores the memory, writes ``values`` (some, all or none of ``inputs``) into it, runs the
+    operation and returns fresh copies of the arrays in ``outputs``. ``adjoint(cotangents)`` restores the memory as
+    the backward pass of the question finds it, sets the gradients of all of ``inputs`` and ``outputs`` to
+    ``cotangents``, runs the adjoint once and returns fresh copies of the gradients of ``inputs``. ``budget`` bounds
+    the calls of ``forward``. Values of an output that are no numbers at the start are left out of the question.
     """
-    raise NotImplementedError
+    operation = _Operation.begin(forward, adjoint, inputs, outputs, rng, dtype_eps, budget)
+    judged = [_judge_argument(operation, name, rng) for name in inputs if inputs[name].size]
+    return _conclude(judged)
+
+
+@dataclass
+class _Operation:
+    """One operation under one random cotangent: what its adjoint claims, and its objective along any direction."""
+
+    forward: Callable[[State], State]
+    inputs: State
+    base: State
+    cotangents: dict[str, npt.NDArray[Any]]
+    claimed: dict[str, Floats]
+    dust: dict[str, Floats]
+    eps: float
+    budget: int
+    noise: float = 0.0
+    calls: int = field(default=2)
+
+    @classmethod
+    def begin(
+        cls,
+        forward: Callable[[State], State],
+        adjoint: Callable[[State], State],
+        inputs: State,
+        outputs: Collection[str],
+        rng: np.random.Generator,
+        eps: float,
+        budget: int,
+    ) -> _Operation:
+        """Run the operation twice as it stands, and its adjoint once."""
+        base, again = forward({}), forward({})
+        cotangents = {
+            name: rng.standard_normal(array.shape).astype(array.dtype)
+            for name, array in {**inputs, **{name: base[name] for name in outputs}}.items()
+        }
+        for name in outputs:
+            cotangents[name] = np.where(np.isfinite(base[name]), cotangents[name], 0).astype(base[name].dtype)
+        gradients = adjoint(cotangents)
+        claimed, dust = {}, {}
+        for name in inputs:
+            after, before = gradients[name].astype(np.float64), cotangents[name].astype(np.float64)
+            claimed[name] = after if name in outputs else after - before
+            dust[name] = DUST * np.finfo(inputs[name].dtype).eps * (np.abs(after) + np.abs(before))
+        operation = cls(forward, inputs, base, cotangents, claimed, dust, eps, budget)
+        operation.noise = 2.0 * abs(operation.objective(again))
+        return operation
+
+    def run(self, values: State) -> State:
+        """The outputs for other inputs; paid from the budget."""
+        if self.calls >= self.budget:
+            raise OutOfBudget
+        self.calls += 1
+        return self.forward(values)
+
+    def objective(self, after: State) -> float:
+        """The change of the outputs, weighted by the cotangents and summed in float64."""
+        total = 0.0
+        for name, base in self.base.items():
+            weight = self.cotangents[name]
+            change = after[name].astype(np.float64) - base.astype(np.float64)
+            total += float(np.sum(weight.astype(np.float64) * change, where=weight != 0))
+        return total
+
+    def judge(self, name: str, direction: DirectionVector) -> Direction:
+        """Judge one directional derivative of one argument."""
+        values = self.inputs[name]
+
+        def moved(step: float) -> float:
+            return self.objective(self.run({name: direction.moved(values, step)})) if step else 0.0
+
+        dust = float(np.sum(self.dust[name] * np.abs(direction.vector)))
+        ad = 0.0 if abs(direction.ad) <= dust else direction.ad
+        try:
+            noise = self.noise + self.rounding(self.run({name: direction.moved(values, SCREENING_STEP)}))
+        except OutOfBudget:
+            noise = self.noise
+        return judge_direction(
+            moved, ad, dtype_eps=self.eps, kind=direction.kind, noise=noise, budget=min(48, self.budget)
+        )
+
+    def rounding(self, after: State) -> float:
+        """What rounding of the values that move amounts to in the objective: independent errors, one for each."""
+        squares = 0.0
+        for name, base in self.base.items():
+            moving = (after[name] != base) & np.isfinite(base) & np.isfinite(after[name])
+            weighted = self.cotangents[name].astype(np.float64) * np.abs(after[name].astype(np.float64))
+            squares += float(np.sum(weighted**2, where=moving))
+        return self.eps * math.sqrt(squares)
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """One argument's judged directions; ``element`` is where the deciding one stands, if it moves one element."""
+
+    name: str
+    status: GradientStatus
+    decided: Direction | None
+    element: tuple[int, ...] = ()
+
+
+def _judge_argument(operation: _Operation, name: str, rng: np.random.Generator) -> _Argument:
+    """Whole directions first, then the elements that part most, so that one wrong element is found and named."""
+    values, claimed = operation.inputs[name], operation.claimed[name]
+    whole = [d for d in directions(values, claimed, rng) if d.kind in ("random", "gradient")]
+    judged = [operation.judge(name, direction) for direction in whole]
+    elements = _suspects(operation, name, rng)
+    single = [(index, operation.judge(name, direction)) for index, direction in elements]
+    wrong = [(index, d) for index, d in single if d.status is GradientStatus.FAIL]
+    if wrong:
+        index, decided = max(wrong, key=lambda pair: relative_error(pair[1].ad, pair[1].fd))
+        return _Argument(name, GradientStatus.FAIL, decided, index)
+    everything = [*judged, *(direction for _, direction in single)]
+    if any("kink" in direction.reason for _, direction in single):  # whole directions mix one-sided slopes
+        everything = [direction for direction in everything if direction.status is not GradientStatus.FAIL]
+    decided = min(everything, key=lambda direction: (_rank(direction), -_weight(direction)), default=None)
+    return _Argument(name, GradientStatus.INCONCLUSIVE if decided is None else decided.status, decided)
+
+
+def _rank(direction: Direction | None) -> int:
+    """What outweighs what: a failure everything, agreement on nothing but zeros nothing."""
+    if direction is None:
+        return 3
+    if direction.status is GradientStatus.PASS:
+        return 1 if direction.ad != 0.0 or direction.fd != 0.0 else 4
+    return {GradientStatus.FAIL: 0, GradientStatus.FLAT: 2}.get(direction.status, 3)
+
+
+def _weight(direction: Direction | None) -> float:
+    if direction is None:
+        return 0.0
+    size = max(abs(direction.ad), abs(direction.fd))
+    return size if math.isfinite(size) else math.inf
+
+
+def _suspects(
+    operation: _Operation, name: str, rng: np.random.Generator
+) -> list[tuple[tuple[int, ...], DirectionVector]]:
+    """The elements at which one central difference parts most from the claim; without any, the largest claim."""
+    values, claimed = operation.inputs[name], operation.claimed[name]
+    indices = _screened(claimed, rng)
+    found: list[tuple[float, tuple[int, ...], DirectionVector]] = []
+    for index in indices:
+        direction = coordinate(values, claimed, index)
+        try:
+            plus, minus = (
+                operation.objective(operation.run({name: direction.moved(values, sign * SCREENING_STEP)}))
+                for sign in (1.0, -1.0)
+            )
+        except OutOfBudget:
+            break
+        fd = (plus - minus) / (2.0 * SCREENING_STEP)
+        allowed = operation.noise / SCREENING_STEP + float(operation.dust[name][index] * abs(direction.vector[index]))
+        gap = abs(direction.ad - fd)
+        if not gap <= SUSPICIOUS * max(abs(direction.ad), abs(fd)) + allowed:
+            found.append((gap if math.isfinite(gap) else math.inf, index, direction))
+    found.sort(key=lambda item: -item[0])
+    if not found and indices:
+        top = indices[0]
+        return [(top, coordinate(values, claimed, top))]
+    return [(index, direction) for _, index, direction in found[:JUDGED]]
+
+
+def _screened(claimed: Floats, rng: np.random.Generator) -> list[tuple[int, ...]]:
+    """All elements of a small array; of a large one those with the largest claims and as many others by chance."""
+    order = np.argsort(-np.where(np.isfinite(claimed), np.abs(claimed), np.inf), axis=None)
+    if order.size > SCREENED:
+        order = np.concatenate(
+            [order[: SCREENED // 2], rng.choice(order[SCREENED // 2 :], SCREENED // 2, replace=False)]
+        )
+    return [tuple(int(k) for k in np.unravel_index(flat, claimed.shape)) for flat in order]
+
+
+def _conclude(judged: Sequence[_Argument]) -> OperationCheck:
+    """The argument that outweighs the others; failed ones by their error, others by the size of their derivative."""
+    failed = [argument for argument in judged if argument.status is GradientStatus.FAIL]
+    failed.sort(key=lambda argument: -_relative(argument.decided))
+    others = sorted(judged, key=lambda argument: (_rank(argument.decided), -_weight(argument.decided)))
+    first = next(iter(failed or others), None)
+    if first is None or first.decided is None:
+        return OperationCheck(GradientStatus.INCONCLUSIVE, "nothing of it could be differentiated", math.nan, math.nan)
+    reason, ad, fd = f"`{_place(first)}`: {first.decided.reason}", first.decided.ad, first.decided.fd
+    if not failed:
+        return OperationCheck(first.status, reason, ad, fd)
+    return OperationCheck(first.status, reason, ad, fd, first.name, first.element, tuple(a.name for a in failed))
+
+
+def _relative(direction: Direction | None) -> float:
+    return relative_error(direction.ad, direction.fd) if direction is not None else 0.0
+
+
+def _place(argument: _Argument) -> str:
+    return f"{argument.name}[{', '.join(map(str, argument.element))}]" if argument.element else argument.name
