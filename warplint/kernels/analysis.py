@@ -20,7 +20,7 @@ from warplint.kernels import types
 from warplint.kernels.faults import faults
 from warplint.kernels.ledger import MOST_STEPS, File, Ledger, Needed, Overrun, StoreRecord, Token, TokenKind
 from warplint.kernels.operations import Frame
-from warplint.kernels.source import Constant, KernelSource, span_of
+from warplint.kernels.source import Constant, KernelSource, span_of, text_of
 from warplint.kernels.statements import Interpreter, parameter_value
 from warplint.kernels.summary import KernelSummary, Need, Parameter, Read, Store, StoreKind
 from warplint.kernels.types import Kind, Type
@@ -214,7 +214,7 @@ class _Analysis:
         if not reads:
             return ()
         given = self.ledger.path_names(need.given)
-        operation = _shortened(need.what + ast.unparse(need.node).partition("\n")[0])
+        operation = _shortened(need.what + text_of(need.node))
         span = self._span(need.node, need.file)
         return tuple(Need(read, given, operation, span, need.destination) for read in reads)
 

@@ -73,8 +73,6 @@ class Calls(Stores):
             outer = self.builtin_of(callee.func)
             if outer == "grad":
                 return self.flat(self.arguments(node), Cut.NONDIFFERENTIABLE)
-            if outer == "type":
-                return self.linear(self.arguments(node))
             if outer == "static":
                 function = self.evaluate(callee)
                 if isinstance(function.meaning, Function):
@@ -82,9 +80,10 @@ class Calls(Stores):
             of = self.annotation(callee, self.frame.scope)
             if of.kind is not Kind.UNKNOWN:
                 return self._converted(of, node)
-        if isinstance(callee, ast.Attribute) and callee.attr == "dtype":
-            return self._converted(self.evaluate(callee.value).type.element or types.UNKNOWN, node)
-        meaning = self.evaluate(callee).meaning
+        value = self.evaluate(callee)
+        if value.type.kind is Kind.TYPE:
+            return self._converted(value.type.element or types.UNKNOWN, node)
+        meaning = value.meaning
         if isinstance(meaning, Function):
             return self._project_function(meaning, node)
         if isinstance(meaning, Builtin):
@@ -128,6 +127,8 @@ class Calls(Stores):
             return arguments[0].like(fixed=arguments[0].constant is not ABSENT) if arguments else NOTHING
         if name in _SILENT:
             return NOTHING
+        if name == "type":
+            return Value(type=Type(Kind.TYPE, element=arguments[0].type if arguments else None))
         if name in ("zeros", "array") and not any(argument.places for argument in arguments):
             return Value(type=Type(Kind.OTHER), local=True)
         if name in _TILES:

@@ -29,6 +29,8 @@ class Elements(Operations):
         if owner.fields is not None and name in owner.fields:
             return owner.fields[name]
         of = owner.type
+        if name == "dtype":
+            return Value(type=Type(Kind.TYPE, element=Type(Kind.SCALAR, of.floating)))
         if of.kind in COMPOSITES:
             if name in COMPONENTS and (of.kind is not Kind.TRANSFORM):
                 return self.component(owner, (COMPONENTS[name],))
@@ -39,6 +41,8 @@ class Elements(Operations):
 
     def _attribute_of_place(self, owner: Value, name: str) -> Value:
         """A field of a struct parameter, or a property of an array."""
+        if name == "dtype":
+            return Value(type=Type(Kind.TYPE, element=owner.type.element))
         if owner.type.kind is Kind.ARRAY and name != "grad":
             symbol = f"{_text(owner.places[0])}.{name}"
             return Value(type=types.INTEGER if name == "size" else types.TUPLE, symbol=symbol)

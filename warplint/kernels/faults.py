@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from warplint.finding import Span
 from warplint.kernels.ledger import File, Ledger, Needed, StoreRecord, Token, TokenKind
+from warplint.kernels.source import text_of
 from warplint.kernels.summary import KernelFault, KernelFaultKind, Read, StoreKind
 from warplint.kernels.values import members
 
@@ -47,7 +48,7 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
             draft.order,
             ledger.path_names(draft.given),
             frozenset(draft.into),
-            ast.unparse(draft.node).partition("\n")[0],
+            text_of(draft.node),
             draft.what,
             read_of(draft.read) if draft.read is not None else None,
         )
@@ -108,7 +109,7 @@ def _overwrite(store: StoreRecord, token: Token, need: Needed, into: set[str]) -
     """A need that follows the destination's activity holds whatever else is active, so those faults stay apart."""
     kind = KernelFaultKind.READ_THEN_OVERWRITTEN
     given = 0 if need.destination else need.given
-    draft = _Draft(kind, store.node, store.file, store.order, token, given, set(into), ast.unparse(need.node))
+    draft = _Draft(kind, store.node, store.file, store.order, token, given, set(into), text_of(need.node))
     return (kind, store.node, token.path, token.index, need.destination), draft
 
 

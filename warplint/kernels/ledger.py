@@ -140,6 +140,8 @@ class Ledger:
     branches: int = 0
     _token_numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
     _need_numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _path_names: dict[int, frozenset[str]] = field(default_factory=dict)
+    _cut_bits: dict[tuple[int, Cut], int] = field(default_factory=dict)
 
     def step(self) -> None:
         """Count one step; raises :class:`Overrun` when the budget is spent."""
@@ -158,8 +160,11 @@ class Ledger:
 
     def path_names(self, bits: int) -> frozenset[str]:
         """The paths of a bit set."""
-        names = list(self.paths)
-        return frozenset(names[number] for number in members(bits))
+        names = self._path_names.get(bits)
+        if names is None:
+            known = list(self.paths)
+            names = self._path_names[bits] = frozenset(known[number] for number in members(bits))
+        return names
 
     def token(self, token: Token, identity: tuple[object, ...]) -> int:
         """The bit of a token; tokens with one identity are one token (the first one's place is kept)."""
@@ -189,10 +194,12 @@ class Ledger:
 
     def cut(self, paths: int, why: Cut) -> int:
         """The bit set of cuts that says: gradient from each of ``paths`` stops here, for this reason."""
-        offset = _CUTS.index(why)
-        bits = 0
-        for number in members(paths):
-            bits |= 1 << (len(_CUTS) * number + offset)
+        if not paths:
+            return 0
+        bits = self._cut_bits.get((paths, why))
+        if bits is None:
+            offset = _CUTS.index(why)
+            bits = self._cut_bits[paths, why] = union(1 << (len(_CUTS) * number + offset) for number in members(paths))
         return bits
 
     def cut_names(self, cuts: int) -> list[tuple[str, Cut]]:

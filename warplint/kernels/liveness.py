@@ -1,8 +1,12 @@
-"""Which locals a loop's body carries from one iteration into the next: a syntactic question, asked once per loop."""
+"""What the text of a loop says, above all which locals it carries from one iteration into the next.
+
+Carried is what the body assigns and may read before it has: the last iteration's value comes in.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -15,19 +19,33 @@ class Names:
     assigned: set[str] = field(default_factory=set)
     certain: set[str] = field(default_factory=set)
 
-    @property
-    def carried(self) -> set[str]:
-        """Assigned, and readable before that: the last iteration's value comes in."""
-        return self.exposed & self.assigned
+
+@dataclass(frozen=True)
+class LoopFacts:
+    """What the text of a loop says. ``size`` counts its nodes; ``statics`` are the calls of ``static`` in it."""
+
+    carried: frozenset[str]
+    assigned: frozenset[str]
+    breaks: bool
+    size: int
+    statics: tuple[ast.Call, ...]
 
 
-def names_of(statements: Sequence[ast.stmt], test: ast.expr | None = None) -> Names:
-    """The names of a block, run after ``test`` (a ``while`` loop's)."""
+@functools.lru_cache(maxsize=16384)
+def facts_of(loop: ast.For | ast.While) -> LoopFacts:
+    """The facts of a loop; asked for in each pass over an outer loop, answered once."""
     names = Names()
-    if test is not None:
-        _read(test, names)
-    _block(statements, names)
-    return names
+    if isinstance(loop, ast.While):
+        _read(loop.test, names)
+    _block(loop.body, names)
+    nodes = list(ast.walk(loop))
+    statics = tuple(each for each in nodes if isinstance(each, ast.Call) and _last_name(each.func) == "static")
+    carried = frozenset(names.exposed & names.assigned)
+    return LoopFacts(carried, frozenset(names.assigned), has_break(loop.body), len(nodes), statics)
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def has_break(statements: Sequence[ast.stmt]) -> bool:

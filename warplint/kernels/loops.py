@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from warplint.kernels import types
 from warplint.kernels.calls import Calls
 from warplint.kernels.ledger import Token, TokenKind
-from warplint.kernels.liveness import Names, has_break, names_of
+from warplint.kernels.liveness import LoopFacts, facts_of
 from warplint.kernels.operations import Condition, End, Environment, Exit, LoopExits
 from warplint.kernels.types import Kind
 from warplint.kernels.values import ABSENT, Value, constant
@@ -29,7 +29,7 @@ class Loop:
     """A loop run to a fixpoint. ``loses_locals`` false: Warp unrolls it, it is only too long to be followed exactly."""
 
     node: ast.For | ast.While
-    names: Names
+    facts: LoopFacts
     bit: int
     loses_locals: bool
     begin: Callable[[], Condition]
@@ -53,12 +53,11 @@ class Loops(Calls):
 
     def while_loop(self, node: ast.While) -> None:
         """``while test``."""
-        names = names_of(node.body, node.test)
 
         def begin() -> Condition:
             return self.condition(self.evaluate(node.test), node.test, "the condition ", loop=True)
 
-        self._fixpoint(Loop(node, names, self._loop_bit(node), True, begin))
+        self._fixpoint(Loop(node, facts_of(node), self._loop_bit(node), True, begin))
 
     # -- unrolling -----------------------------------------------------------------------------------------------
 
@@ -66,22 +65,20 @@ class Loops(Calls):
         """Warp's own decision (``Adjoint.get_unroll_range``)."""
         if self._contains_static(node):
             return True
-        return len(numbers) <= self.max_unroll and not has_break(node.body)
+        return len(numbers) <= self.max_unroll and not facts_of(node).breaks
 
     def _contains_static(self, node: ast.For) -> bool:
         """A ``wp.static`` that could not be evaluated at declaration, since it reads locals, forces unrolling."""
         target = node.target.id if isinstance(node.target, ast.Name) else ""
-        for each in ast.walk(node):
-            if isinstance(each, ast.Call) and self.builtin_of(each.func) == "static":
-                read = {name.id for name in ast.walk(each) if isinstance(name, ast.Name)}
-                if target in read or not read.isdisjoint(self.frame.locals):
-                    return True
+        for call in facts_of(node).statics:
+            read = {name.id for name in ast.walk(call) if isinstance(name, ast.Name)}
+            if self.builtin_of(call.func) == "static" and (target in read or not read.isdisjoint(self.frame.locals)):
+                return True
         return False
 
     def _affordable(self, node: ast.For, trips: int) -> bool:
         """Whether following each iteration leaves budget for the rest of the kernel."""
-        size = sum(1 for _ in ast.walk(node))
-        return trips * size <= (self.unrolled_steps - self.ledger.steps) // 4
+        return trips * facts_of(node).size <= (self.unrolled_steps - self.ledger.steps) // 4
 
     def _unrolled(self, node: ast.For, numbers: range) -> None:
         """Each iteration in turn, with its index a constant."""
@@ -112,7 +109,6 @@ class Loops(Calls):
 
     def _counted(self, node: ast.For, bounds: list[Value], *, loses_locals: bool) -> Loop:
         """A ``for`` loop. The backward pass counts its index down from the bounds, which are needed as a condition."""
-        names = names_of(node.body)
         bit = self._loop_bit(node)
         target = node.target.id if isinstance(node.target, ast.Name) else ""
         bound = self.flat(bounds)
@@ -125,7 +121,7 @@ class Loops(Calls):
                 )
             return self.condition(bound, node.iter, "the loop's bound ", loop=True)
 
-        return Loop(node, names, bit, loses_locals, begin)
+        return Loop(node, facts_of(node), bit, loses_locals, begin)
 
     def _loop_bit(self, node: ast.AST) -> int:
         """The bit of a loop, by node and call chain."""
@@ -169,7 +165,7 @@ class Loops(Calls):
         incoming = self.meet([Exit(entry, ()), *ends])
         return {
             name: self._overwritten(loop, name, incoming[name], TokenKind.CARRIED)
-            for name in loop.names.carried
+            for name in loop.facts.carried
             if name in incoming and not incoming[name].places and not _same(entry.get(name), incoming[name])
         }
 
@@ -177,14 +173,14 @@ class Loops(Calls):
         """The carried locals as the body sees them: of some iteration, and lost in the backward pass."""
         return {
             name: self._overwritten(loop, name, before[name], TokenKind.CARRIED)
-            for name in loop.names.carried
+            for name in loop.facts.carried
             if name in before and not before[name].places
         }
 
     def _after(self, loop: Loop, leaving: Environment, condition: Condition) -> Iterator[tuple[str, Value]]:
         """The locals that the body assigned, as the code behind the loop sees them."""
-        breaking = loop.loses_locals and has_break(loop.node.body)
-        for name in loop.names.assigned:
+        breaking = loop.loses_locals and loop.facts.breaks
+        for name in loop.facts.assigned:
             value = leaving.get(name)
             if value is None or value.places:
                 continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import enum
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -107,7 +108,10 @@ class Scope(Protocol):
 
 
 PYTHON_BUILTINS = frozenset(
-    ("abs", "bool", "float", "int", "len", "max", "min", "pow", "print", "range", "reversed", "round", "slice", "tuple")
+    [
+        *("abs", "bool", "float", "int", "len", "max", "min", "pow", "print"),
+        *("range", "reversed", "round", "slice", "tuple", "type"),
+    ]
 )
 """Names of Python that mean something of Warp's inside a kernel, unless the file shadows them."""
 
@@ -152,6 +156,12 @@ def span_of(node: ast.AST, path: str, lines: Sequence[str] | None = None) -> Spa
         column = _characters(lines, line, column)
         end_column = _characters(lines, end_line, end_column)
     return Span(path, line, column + 1, end_line, end_column + 1)
+
+
+@functools.lru_cache(maxsize=65536)
+def text_of(node: ast.AST) -> str:
+    """The node's first line as text; functions are inlined in many kernels, so that the same nodes come again."""
+    return ast.unparse(node).partition("\n")[0]
 
 
 def _characters(lines: Sequence[str], line: int, offset: int) -> int:

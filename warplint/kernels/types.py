@@ -31,6 +31,8 @@ class Kind(enum.Enum):
     STRUCT = "struct"
     TILE = "tile"
     TUPLE = "tuple"
+    TYPE = "type"
+    """A type as a value (``x.dtype``, ``type(x)``); ``element`` is the type meant."""
     OTHER = "other"
 
 
