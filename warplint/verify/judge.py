@@ -28,6 +28,7 @@ from warplint.verify.operations import HostRead, HostWrite, KernelCall, NativeCa
 from warplint.verify.records import Culprit, Direction, Gradient, GradientStatus, Repair
 from warplint.verify.repairs import Measured, diagnose, measured
 from warplint.verify.replay import Machine, NotExact, Survey
+from warplint.verify.updates import unread_updates
 from warplint.verify.windows import Window, rewritten
 
 EPS16 = 2.0**-10
@@ -82,6 +83,9 @@ class Judge:
 
     def run(self, first: int = 0) -> None:
         """Judge the groups from number ``first`` on."""
+        if first == 0:
+            for unread in unread_updates(self.analysis):
+                self._send(unread)
         for number, group in enumerate(self.groups):
             if number >= first:
                 self._starting(number)
