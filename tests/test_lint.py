@@ -113,6 +113,11 @@ def test_excluded_files_keep_their_findings_to_themselves(program, tmp_path) -> 
     assert told(program(WARP, rule(at(1, path="gen/h.py")), settings=settings)) == []
 
 
+def test_a_file_that_was_named_is_not_excluded(program, tmp_path) -> None:
+    Path("build").mkdir()
+    assert told(program(WARP, rule(at(1)), name="build/p.py")) == [("NVW101", 1, "warning")]
+
+
 def test_a_failing_interpreter_and_a_failing_rule_are_findings(program) -> None:
     def broken(path, project, settings):
         raise RecursionError("too deep")

@@ -7,7 +7,7 @@ import sys
 import zipfile
 
 import pytest
-from installed import ROOT, copy_of_the_project
+from installed import copy_of_the_project
 
 
 @pytest.mark.slow
@@ -21,7 +21,7 @@ def test_the_wheel_holds_the_linter_the_rules_and_their_data(tmp_path) -> None:
         (metadata,) = (name for name in names if name.endswith("METADATA"))
         (points,) = (name for name in names if name.endswith("entry_points.txt"))
         described, entry_points = archive.read(metadata).decode(), archive.read(points).decode()
-    for package in (ROOT / "warplint", ROOT / "rules" / "warplint_rules"):
+    for package in (project / "warplint", project / "rules" / "warplint_rules"):
         for file in package.rglob("*"):
             if file.suffix in (".py", ".json", ".typed"):
                 assert file.relative_to(package.parent).as_posix() in names

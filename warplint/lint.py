@@ -122,17 +122,28 @@ def lint(
     """
     engine = engine or standard_engine()
     entries = tuple(dict.fromkeys([*paths, *(text.path for text in texts)]))
-    folders = tuple(dict.fromkeys(os.path.dirname(path) or os.curdir for path in entries))
+    folders = tuple(dict.fromkeys(import_root(folder) for folder in {os.path.dirname(path): None for path in entries}))
     task = _Task(folders, tuple(texts), settings, engine)
     project = task.project()
     reports = tuple(_reports(entries, project, task, cache, jobs))
     spelling = Spelling(entries)
-    screen = Screen(settings, engine.rules, project)
+    screen = Screen(settings, engine.rules, project, entries)
     found = merged(spelling.finding(finding) for report in reports for finding in report.findings)
     selected = screen.selected(found)
     result = LintResult(selected, screen.unsuppressed(selected), reports, screen)
     unused = screen.unused_comments(entries, result.reached)
     return LintResult(selected, merged([*result.findings, *unused]), reports, screen)
+
+
+def import_root(folder: str) -> str:
+    """The folder that the imports of files in ``folder`` start from: above the packages it lies in.
+
+    Every folder given to a project is searched for every import, so that they must be few.
+    """
+    folder = folder or os.curdir
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        folder = os.path.dirname(os.path.abspath(folder))
+    return folder
 
 
 def examine(path: str, project: Project, closure: ImportClosure, settings: Settings, engine: Engine) -> FileReport:
@@ -176,7 +187,7 @@ def judge(interpretation: Interpretation, settings: Settings, rules: Iterable[Ru
 
 
 def reached(trace: Trace, project: Project) -> Reached:
-    """The functions that the events of a trace went through, kernels among them, in files that hold comments for us."""
+    """The functions that the events of a trace went through, kernels among them, in files with comments that name us."""
     frames = {(frame.span.path, frame.function) for event in trace.events for frame in event.stack}
     kernels = {event.kernel for event in trace.events if isinstance(event, Launch) and event.kernel is not None}
     frames |= {(kernel.span.path, kernel.name) for kernel in kernels}
@@ -190,7 +201,7 @@ def _top_level(path: str, project: Project) -> Reached:
 
 def _is_commented(path: str, project: Project) -> bool:
     try:
-        return project.module(path).source.has_suppressions
+        return project.module(path).source.may_name_our_codes
     except Unreadable:
         return False
 

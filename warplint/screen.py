@@ -82,15 +82,16 @@ def _below_working_directory(real: str) -> str:
 class Screen:
     """Applies the settings and the comments to findings, and remembers which comments silenced something.
 
-    ``project`` holds the files (standard input among them) whose comments count.
+    ``project`` holds the files (standard input among them) whose comments count. ``entries`` are the files that are
+    checked: what was named is not excluded.
     """
 
-    def __init__(self, settings: Settings, rules: Sequence[Rule], project: Project) -> None:
+    def __init__(self, settings: Settings, rules: Sequence[Rule], project: Project, entries: Iterable[str]) -> None:
         self._settings = settings
         self._rules = rules
         self._project = project
         self._comments: dict[str, Suppressions] = {}
-        self._excluded: dict[str, bool] = {}
+        self._excluded: dict[str, bool] = dict.fromkeys(entries, False)
         self._used: set[tuple[str, Suppression, str]] = set()
 
     def selected(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -138,17 +139,20 @@ class Screen:
             return NOTHING
 
     def _unused_of(self, path: str, reached: Reached) -> Iterator[Finding]:
-        comments = [comment for comment in self._comments_of(path).entries if not comment.quoted]
-        if not comments:
-            return
-        for comment in comments:
-            if not comment.codes:  # a bare noqa may be there for any other linter
+        for comment in self._comments_of(path).entries if self._names_our_codes(path) else ():
+            if comment.quoted or not comment.codes:  # a bare noqa may be there for any other linter
                 continue
             idle = [c for c in comment.codes if self._answers(c, path) and (path, comment, c) not in self._used]
             if idle:
                 seen = self._reached(path, comment, reached)
                 severity = UNUSED_SUPPRESSION.severity if seen else Severity.INFO
                 yield unused(path, comment, idle, severity)
+
+    def _names_our_codes(self, path: str) -> bool:
+        try:
+            return self._project.module(path).source.may_name_our_codes
+        except Unreadable:
+            return False
 
     def _answers(self, code: str, path: str) -> bool:
         """Whether a word of a comment is ours to judge: a rule that is on answers to it, or nobody ever will."""

@@ -12,6 +12,9 @@ from warplint.report.look import Look
 
 TAB = 4
 
+ROOM = 110
+"""Columns of the frame in which an underline and its text stand side by side."""
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -57,8 +60,8 @@ def _file_frame(marks: Sequence[Mark], lines: tuple[str, ...], width: int, look:
         text = lines[line - 1] if line <= len(lines) else ""
         code = look.code(expanded(text))
         yield f"{look.paint('blue', str(line).rjust(width))} {look.paint('blue', '|')} {code}".rstrip()
-        for mark in sorted(places, key=lambda mark: mark.span.column):
-            yield f"{bar} {_underline(mark, text, look)}"
+        for _, same in groupby(sorted(places, key=_order), key=lambda mark: mark.span):
+            yield from (f"{bar} {shown}" for shown in _underlined(tuple(same), text, look))
     yield bar
 
 
@@ -73,14 +76,23 @@ def _grouped(marks: Sequence[Mark]) -> Iterable[tuple[int, Iterable[Mark]]]:
     return groupby(sorted(marks, key=lambda mark: mark.span.line), key=lambda mark: mark.span.line)
 
 
-def _underline(mark: Mark, text: str, look: Look) -> str:
+def _order(mark: Mark) -> tuple[int, int, int, bool]:
+    span = mark.span
+    return span.column, span.end_line, span.end_column, not mark.primary
+
+
+def _underlined(marks: Sequence[Mark], text: str, look: Look) -> Iterator[str]:
+    """One underline, and what its marks say: beside it, or below where there is no room or more than one text."""
+    mark, texts = marks[0], [each.text for each in marks if each.text]
     start = min(max(mark.span.column, 1), len(text) + 1)
     end = len(text.rstrip()) + 1 if _to_line_end(mark.span) else mark.span.end_column
     end = max(min(end, len(text) + 1), start + 1)
     indent = " " * display_width(text[: start - 1])
     tip, style = ("^", "yellow") if mark.primary else ("-", "blue")
     line = tip * max(display_width(text[start - 1 : end - 1], display_width(text[: start - 1])), 1)
-    return f"{indent}{look.paint(style, f'{line} {mark.text}'.rstrip())}"
+    beside = texts[0] if len(texts) == 1 and len(indent) + len(line) + len(texts[0]) < ROOM else ""
+    yield f"{indent}{look.paint(style, f'{line} {beside}'.rstrip())}"
+    yield from (f"{indent}{look.paint(style, each)}" for each in texts if not beside)
 
 
 def _to_line_end(span: Span) -> bool:
