@@ -35,17 +35,51 @@ DUST = 8.0
 
 
 @dataclass(frozen=True)
+class ArgumentCheck:
+    """The judgement of one input's adjoint; ``element`` is where it parts most, for a failure of single elements."""
+
+    name: str
+    status: GradientStatus
+    reason: str
+    ad: float
+    fd: float
+    element: tuple[int, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """``z`` or ``z[2, 0]``."""
+        return f"{self.name}[{', '.join(map(str, self.element))}]" if self.element else self.name
+
+    @property
+    def rank(self) -> int:
+        """What outweighs what: a failure everything, agreement on nothing but zeros nothing."""
+        if self.status is GradientStatus.PASS:
+            return 1 if self.ad != 0.0 or self.fd != 0.0 else 4
+        return {GradientStatus.FAIL: 0, GradientStatus.FLAT: 2}.get(self.status, 3)
+
+    @property
+    def weight(self) -> float:
+        """The relative error of a failure, else the size of the derivative."""
+        if self.status is GradientStatus.FAIL:
+            return relative_error(self.ad, self.fd)
+        size = max(abs(self.ad), abs(self.fd))
+        return size if math.isfinite(size) else 0.0
+
+
+@dataclass(frozen=True)
 class OperationCheck:
-    """The judgement of one operation, and where it parted: ``argument``, and ``element`` within it."""
+    """The judgement of one operation, told by its weightiest argument: the one that parts most, where one does."""
 
     status: GradientStatus
     reason: str
     ad: float
     fd: float
     argument: str = ""
+    """The argument whose adjoint is wrong; empty where none is."""
     element: tuple[int, ...] = ()
     failed: tuple[str, ...] = ()
     """Every argument whose adjoint is wrong, the worst first."""
+    arguments: tuple[ArgumentCheck, ...] = ()
 
 
 def check_operation(
@@ -161,48 +195,27 @@ class _Operation:
         return self.eps * math.sqrt(squares)
 
 
-@dataclass(frozen=True)
-class _Argument:
-    """One argument's judged directions; ``element`` is where the deciding one stands, if it moves one element."""
-
-    name: str
-    status: GradientStatus
-    decided: Direction | None
-    element: tuple[int, ...] = ()
-
-
-def _judge_argument(operation: _Operation, name: str, rng: np.random.Generator) -> _Argument:
+def _judge_argument(operation: _Operation, name: str, rng: np.random.Generator) -> ArgumentCheck:
     """Whole directions first, then the elements that part most, so that one wrong element is found and named."""
     values, claimed = operation.inputs[name], operation.claimed[name]
     whole = [d for d in directions(values, claimed, rng) if d.kind in ("random", "gradient")]
-    judged = [operation.judge(name, direction) for direction in whole]
-    elements = _suspects(operation, name, rng)
-    single = [(index, operation.judge(name, direction)) for index, direction in elements]
-    wrong = [(index, d) for index, d in single if d.status is GradientStatus.FAIL]
-    if wrong:
-        index, decided = max(wrong, key=lambda pair: relative_error(pair[1].ad, pair[1].fd))
-        return _Argument(name, GradientStatus.FAIL, decided, index)
-    everything = [*judged, *(direction for _, direction in single)]
-    if any("kink" in direction.reason for _, direction in single):  # whole directions mix one-sided slopes
-        everything = [direction for direction in everything if direction.status is not GradientStatus.FAIL]
-    decided = min(everything, key=lambda direction: (_rank(direction), -_weight(direction)), default=None)
-    return _Argument(name, GradientStatus.INCONCLUSIVE if decided is None else decided.status, decided)
+    judged = [_told(name, operation.judge(name, direction)) for direction in whole]
+    single = [
+        _told(name, operation.judge(name, direction), index) for index, direction in _suspects(operation, name, rng)
+    ]
+    wrong = [check for check in single if check.status is GradientStatus.FAIL]
+    if not wrong and any("kink" in check.reason for check in single):  # whole directions mix one-sided slopes
+        judged = [check for check in judged if check.status is not GradientStatus.FAIL]
+    return weightiest(wrong or [*judged, *single])
 
 
-def _rank(direction: Direction | None) -> int:
-    """What outweighs what: a failure everything, agreement on nothing but zeros nothing."""
-    if direction is None:
-        return 3
-    if direction.status is GradientStatus.PASS:
-        return 1 if direction.ad != 0.0 or direction.fd != 0.0 else 4
-    return {GradientStatus.FAIL: 0, GradientStatus.FLAT: 2}.get(direction.status, 3)
+def _told(name: str, direction: Direction, element: tuple[int, ...] = ()) -> ArgumentCheck:
+    return ArgumentCheck(name, direction.status, direction.reason, direction.ad, direction.fd, element)
 
 
-def _weight(direction: Direction | None) -> float:
-    if direction is None:
-        return 0.0
-    size = max(abs(direction.ad), abs(direction.fd))
-    return size if math.isfinite(size) else math.inf
+def weightiest(checks: Sequence[ArgumentCheck]) -> ArgumentCheck:
+    """The check that decides; the first of equals."""
+    return min(checks, key=lambda check: (check.rank, -check.weight))
 
 
 def _suspects(
@@ -243,23 +256,12 @@ def _screened(claimed: Floats, rng: np.random.Generator) -> list[tuple[int, ...]
     return [tuple(int(k) for k in np.unravel_index(flat, claimed.shape)) for flat in order]
 
 
-def _conclude(judged: Sequence[_Argument]) -> OperationCheck:
-    """The argument that outweighs the others; failed ones by their error, others by the size of their derivative."""
-    failed = [argument for argument in judged if argument.status is GradientStatus.FAIL]
-    failed.sort(key=lambda argument: -_relative(argument.decided))
-    others = sorted(judged, key=lambda argument: (_rank(argument.decided), -_weight(argument.decided)))
-    first = next(iter(failed or others), None)
-    if first is None or first.decided is None:
-        return OperationCheck(GradientStatus.INCONCLUSIVE, "nothing of it could be differentiated", math.nan, math.nan)
-    reason, ad, fd = f"`{_place(first)}`: {first.decided.reason}", first.decided.ad, first.decided.fd
-    if not failed:
-        return OperationCheck(first.status, reason, ad, fd)
-    return OperationCheck(first.status, reason, ad, fd, first.name, first.element, tuple(a.name for a in failed))
-
-
-def _relative(direction: Direction | None) -> float:
-    return relative_error(direction.ad, direction.fd) if direction is not None else 0.0
-
-
-def _place(argument: _Argument) -> str:
-    return f"{argument.name}[{', '.join(map(str, argument.element))}]" if argument.element else argument.name
+def _conclude(judged: Sequence[ArgumentCheck]) -> OperationCheck:
+    if not judged:
+        return OperationCheck(GradientStatus.INCONCLUSIVE, "it has no input to differentiate", math.nan, math.nan)
+    first = weightiest(judged)
+    reason = f"`{first.place}`: {first.reason}"
+    failed = sorted((c for c in judged if c.status is GradientStatus.FAIL), key=lambda check: -check.weight)
+    where = (first.name, first.element) if failed else ("", ())
+    names = tuple(check.name for check in failed)
+    return OperationCheck(first.status, reason, first.ad, first.fd, *where, names, tuple(judged))
