@@ -40,6 +40,7 @@ class Module:
     file: Path | None = None
     is_package: bool = False
     _spans: dict[ast.AST, Span] = field(default_factory=dict, repr=False)
+    _texts: dict[ast.AST, str] = field(default_factory=dict, repr=False)
 
     @property
     def path(self) -> str:
@@ -75,6 +76,12 @@ class Module:
 
     def text(self, node: ast.AST) -> str:
         """The source text of a node, ``""`` where it has no place."""
+        known = self._texts.get(node)
+        if known is None:
+            known = self._texts[node] = self._text(node)
+        return known
+
+    def _text(self, node: ast.AST) -> str:
         line, end = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
         if line is None or end is None:
             return ""

@@ -12,6 +12,8 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 EXITS = frozenset({"exit", "quit", "skip", "fail", "skipTest", "abort", "_exit"})
 """Calls after which nothing runs: an arm that ends in one is not a path worth following."""
 
+_TYPE_VARIABLES = frozenset({"Any", "Scalar", "Float", "Int"})
+
 
 @dataclass(frozen=True)
 class FunctionFacts:
@@ -78,6 +80,28 @@ def ends_run(statements: Iterable[ast.stmt]) -> bool:
 def leaves(statements: Iterable[ast.stmt]) -> bool:
     """Whether a block ends in ``break``, ``continue`` or ``return``."""
     return isinstance(_last(statements), (ast.Break, ast.Continue, ast.Return))
+
+
+def is_generic(node: ast.FunctionDef) -> bool:
+    """Whether a kernel has a parameter of a type that each launch decides."""
+    return any(_is_open(parameter.annotation) for parameter in node.args.args)
+
+
+def _is_open(annotation: ast.expr | None) -> bool:
+    if isinstance(annotation, ast.Call):
+        return any(_is_open(keyword.value) for keyword in annotation.keywords) or any(map(_is_open, annotation.args))
+    if isinstance(annotation, ast.Subscript):
+        return _is_open(annotation.slice)
+    if isinstance(annotation, ast.Tuple):
+        return any(map(_is_open, annotation.elts))
+    name = annotation.attr if isinstance(annotation, ast.Attribute) else getattr(annotation, "id", None)
+    return name in _TYPE_VARIABLES
+
+
+def takes_modulo(index: ast.expr) -> bool:
+    """Whether an index is taken modulo something: a ring, or two buffers in turn."""
+    wrapping = (ast.Mod, ast.BitAnd, ast.BitXor)
+    return any(isinstance(item, ast.BinOp) and isinstance(item.op, wrapping) for item in ast.walk(index))
 
 
 def mentions(node: ast.AST | Iterable[ast.AST], names: frozenset[str]) -> bool:

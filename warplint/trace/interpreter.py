@@ -6,9 +6,11 @@ matters, once with it false. Every trace is that of a program that could run.
 
 from __future__ import annotations
 
+import ast
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from warplint.finding import Source
 from warplint.project import Module, Project
@@ -16,6 +18,7 @@ from warplint.source import Unreadable
 from warplint.trace import events
 from warplint.trace.attributes import get_attribute, set_attribute
 from warplint.trace.calls import call_value, run_generator
+from warplint.trace.checkpoint import Checkpoint
 from warplint.trace.dataflow import SummaryOf
 from warplint.trace.events import Trace
 from warplint.trace.expressions import EVALUATORS
@@ -63,11 +66,19 @@ def interpret(path: str, project: Project, settings: TraceSettings = DEFAULT) ->
         return ()
     tree = module.tree
     session = _Session(project, module, settings)
-    session.run(None)
-    for root in taped_functions(tree):
-        if root.node not in session.entered:
-            session.run(root)
+    session.run_program()
+    session.run_functions(taped_functions(tree))
     return tuple(session.interpretations)
+
+
+@dataclass(frozen=True)
+class _Base:
+    """A run that has gone through a file's top level as it is imported, and the state to start its functions from."""
+
+    machine: Machine
+    checkpoint: Checkpoint
+    decided: bool
+    """No condition of the top level was unknown: it is the same on either path."""
 
 
 class _Session:
@@ -82,33 +93,68 @@ class _Session:
         if not isinstance(caches, Caches):
             caches = project.memo["trace", "caches"] = Caches()
         self._caches: Caches = caches
+        self._bases: dict[bool, _Base] = {}
+        self._entered: set[ast.AST] = set()
         self.interpretations: list[Interpretation] = []
-        self.entered: set[object] = set()
 
-    def run(self, root: Root | None) -> None:
-        """One root, along one path or two."""
-        if time.monotonic() > self._deadline:
-            return
-        machine, cut = self._run_path(root, polarity=True)
-        if machine.undecided and not cut and _matters(machine):
-            self._run_path(root, polarity=False)
+    def run_program(self) -> None:
+        """The file as ``__main__``, along one path or two."""
+        for polarity in (True, False):
+            machine = self._machine(polarity)
+            cut = self._guarded(partial(self._top_level, machine, "__main__"))
+            self._conclude(machine, cut)
+            if cut or not machine.undecided or not _matters(machine) or self._is_late():
+                return
 
-    def _run_path(self, root: Root | None, polarity: bool) -> tuple[Machine, bool]:
-        began = time.monotonic()
-        machine = Machine(self._project, self._settings, PARTS, self._caches, polarity, self._deadline)
-        name = "__main__" if root is None else self._module.name
+    def run_functions(self, roots: Sequence[Root]) -> None:
+        """Each function that nothing has entered yet, from the state that an import of the file leaves."""
+        for root in roots:
+            if root.node not in self._entered and not self._is_late():
+                self._run_function(root)
+
+    def _run_function(self, root: Root) -> None:
+        for polarity in (True, False):
+            base = self._base(polarity)
+            machine = base.machine
+            base.checkpoint.restore()
+            machine.polarity, machine.undecided = polarity, False
+            machine.frames = [Frame(machine.modules[self._module].environment, "<module>", root.node)]
+            cut = self._guarded(partial(start, machine, root))
+            self._conclude(machine, cut)
+            if cut or not machine.undecided or not _matters(machine) or self._is_late():
+                return
+
+    def _base(self, polarity: bool) -> _Base:
+        if not polarity and True in self._bases and self._bases[True].decided:
+            return self._bases[True]
+        if polarity not in self._bases:
+            machine = self._machine(polarity)
+            self._guarded(partial(self._top_level, machine, self._module.name))
+            self._bases[polarity] = _Base(machine, Checkpoint(machine), not machine.undecided)
+        return self._bases[polarity]
+
+    def _machine(self, polarity: bool) -> Machine:
+        return Machine(self._project, self._settings, PARTS, self._caches, polarity, self._deadline)
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def _top_level(self, machine: Machine, name: str) -> None:
         value = machine.modules[self._module] = ModuleValue(self._module, name, started=True)
-        cut = False
+        run_top_level(machine, value)
+
+    def _guarded(self, run: Callable[[], None]) -> bool:
+        """Whether the budget ended the run."""
         try:
-            run_top_level(machine, value)
-            if root is not None:
-                machine.frames = [Frame(value.environment, "<module>", root.node)]
-                start(machine, root)
+            run()
         except (BudgetExceeded, RecursionError):
-            cut = True
+            return True
         except Raised:
-            pass
-        self.entered |= machine.entered
+            return False
+        return False
+
+    def _conclude(self, machine: Machine, cut: bool) -> None:
+        self._entered |= machine.entered
         trace = Trace(
             path=self._module.path,
             source=Source.STATIC,
@@ -118,9 +164,7 @@ class _Session:
             unknowns=tuple(machine.unknowns),
             warp=self._settings.warp,
         )
-        statistics = _statistics(machine, trace, time.monotonic() - began)
-        self.interpretations.append(Interpretation(trace, machine.summary_of, statistics))
-        return machine, cut
+        self.interpretations.append(Interpretation(trace, machine.summary_of, _statistics(machine, trace)))
 
 
 def _matters(machine: Machine) -> bool:
@@ -128,12 +172,11 @@ def _matters(machine: Machine) -> bool:
     return bool(machine.tapes) or bool(machine.config) or machine.backwards > 0
 
 
-def _statistics(machine: Machine, trace: Trace, seconds: float) -> dict[str, float]:
+def _statistics(machine: Machine, trace: Trace) -> dict[str, float]:
     launches = [event for event in trace.events if isinstance(event, events.Launch)]
     taped = [event for event in launches if event.active_tape is not None]
     return {
         "steps": machine.steps,
-        "seconds": seconds,
         "launches": len(launches),
         "taped_launches": len(taped),
         "complete_taped_launches": sum(event.complete for event in taped),

@@ -61,6 +61,14 @@ class EventLog:
         finally:
             self._target = before
 
+    def position(self) -> int:
+        """Where the program is now, to come back to with :meth:`return_to`."""
+        return len(self._entries)
+
+    def return_to(self, position: int) -> None:
+        """Forget what happened since; what reserved places hold stays, as it belongs before."""
+        del self._entries[position:]
+
     def finished(self) -> tuple[Event, ...]:
         """All events, numbered in their order (numbers rise; they need not be consecutive)."""
         flat = list(_flattened(self._entries))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from warplint.kernels.summary import KernelSummary
 from warplint.project import Module, Project
 from warplint.trace import events
 from warplint.trace.events import Event
-from warplint.trace.facts import FunctionFacts, FunctionNode, function_facts
+from warplint.trace.facts import FunctionFacts, FunctionNode, function_facts, is_generic, takes_modulo
 from warplint.trace.log import EventLog
 from warplint.trace.memory import ArrayValue, Memory, Shape, arrays_in
 from warplint.trace.settings import TraceSettings
@@ -128,6 +129,8 @@ class Caches:
     def __init__(self) -> None:
         self.facts: dict[FunctionNode, FunctionFacts] = {}
         self.free_names: dict[ast.FunctionDef, frozenset[str]] = {}
+        self.wrapping: dict[ast.expr, bool] = {}
+        self.generic: dict[ast.FunctionDef, bool] = {}
         self.summaries: dict[tuple[str, int, bool], KernelSummary | None] = {}
 
     def facts_of(self, node: FunctionNode) -> FunctionFacts:
@@ -136,6 +139,20 @@ class Caches:
         if facts is None:
             facts = self.facts[node] = function_facts(node)
         return facts
+
+    def is_generic(self, node: ast.FunctionDef) -> bool:
+        """Whether a kernel has a parameter of a type that each launch decides."""
+        known = self.generic.get(node)
+        if known is None:
+            known = self.generic[node] = is_generic(node)
+        return known
+
+    def wraps_around(self, index: ast.expr) -> bool:
+        """Whether an index is taken modulo something."""
+        known = self.wrapping.get(index)
+        if known is None:
+            known = self.wrapping[index] = takes_modulo(index)
+        return known
 
 
 class Machine:
@@ -176,6 +193,7 @@ class Machine:
         self.backwards = 0
         self.assertions = 0
         self.tapes_entered = 0
+        self.launches = 0
         self.unrecorded_launches = 0
         self.undecided = False
         self.scopes: dict[Environment, Scope] = {}
@@ -205,6 +223,19 @@ class Machine:
         if self.steps > self.settings.steps or time.monotonic() > self.deadline:
             raise BudgetExceeded
 
+    @contextmanager
+    def unhurried(self, environment: Environment) -> Iterator[None]:
+        """A question of the analysis about a name, maybe long after the run: it may start files that nothing needed."""
+        before = self.steps, self.deadline, self.frames
+        self.steps, self.deadline = 0, time.monotonic() + self.settings.seconds
+        self.frames = [*self.frames[:1]] or [Frame(environment, "<module>", ast.Pass(lineno=1, col_offset=0))]
+        try:
+            yield
+        except (BudgetExceeded, RecursionError, Raised):
+            return
+        finally:
+            self.steps, self.deadline, self.frames = before
+
     def call(self, callee: Value, args: Sequence[Value] = (), kwargs: Mapping[str, Value] | None = None) -> Value:
         """Call a value from a model."""
         return self.parts.call(self, callee, Call(list(args), dict(kwargs or {})))
@@ -227,6 +258,13 @@ class Machine:
     def emit(self, kind: type[E], **fields: Any) -> E:
         """Append an event that happens now."""
         return self.log.add(kind, self.stack(), **fields)
+
+    def count_launch(self, recorded: bool) -> None:
+        """One more launch; raises :class:`BudgetExceeded`."""
+        self.launches += 1
+        self.unrecorded_launches += not recorded
+        if self.launches > self.settings.launches:
+            raise BudgetExceeded
 
     @property
     def active_tape_id(self) -> int | None:

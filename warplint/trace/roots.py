@@ -12,7 +12,7 @@ from warplint.trace.values import Bound, Class, Function, Instance, UnknownValue
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
-_BATCH = 24
+_BATCH = 200
 """Functions of one file that are started on their own, at most."""
 
 

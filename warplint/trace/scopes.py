@@ -10,7 +10,7 @@ from warplint.kernels.source import Meaning, Scope, Unknown
 from warplint.kernels.summary import KernelSummary
 from warplint.trace import events
 from warplint.trace.lookup import MISSING, global_value, look_up
-from warplint.trace.machine import BudgetExceeded, Machine
+from warplint.trace.machine import Machine
 from warplint.trace.values import (
     Class,
     Environment,
@@ -40,10 +40,8 @@ class EnvironmentScope:
         """See :meth:`warplint.kernels.source.Scope.resolve`."""
         if dotted not in self._known:
             self._known[dotted] = None
-            try:
+            with self._machine.unhurried(self._environment):
                 self._known[dotted] = self._meaning(dotted)
-            except (BudgetExceeded, RecursionError):
-                return None
         return self._known[dotted]
 
     def _meaning(self, dotted: str) -> Meaning | None:

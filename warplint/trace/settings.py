@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class TraceSettings:
     """Limits of one run of one root, and the version of Warp that the rules speak of.
 
-    ``steps`` counts statements and calls, ``seconds`` is the wall clock of one file (all its roots together).
+    ``steps`` counts statements and calls, ``launches`` kernel launches, ``seconds`` is the wall clock of one file (all its roots together).
     ``rounds`` bounds a loop of known count, ``items`` a comprehension; ``unknown_rounds`` is how often a loop of
     unknown count runs.
     """
@@ -17,6 +17,7 @@ class TraceSettings:
     warp: tuple[int, int] = (1, 19)
     steps: int = 150_000
     seconds: float = 6.0
+    launches: int = 5_000
     depth: int = 24
     rounds: int = 600
     items: int = 2048

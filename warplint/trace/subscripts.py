@@ -7,7 +7,7 @@ from typing import Any
 
 from warplint.trace import events
 from warplint.trace.machine import Machine
-from warplint.trace.memory import ArrayValue, NumpyValue, arrays_in
+from warplint.trace.memory import ArrayValue, NumpyValue
 from warplint.trace.moves import stamp
 from warplint.trace.values import (
     Class,
@@ -29,8 +29,9 @@ def load_item(machine: Machine, container: Value, index: Value, node: ast.Subscr
     index = known_index(machine, index)
     if isinstance(container, (list, tuple, str, bytes, range, dict)):
         value = _plain_item(machine, container, index)
-        if node is not None and _wraps_around(node.slice) and not isinstance(container, dict):
-            stamp(machine, value, "index")
+        if node is not None and type(container) is not dict and not isinstance(node.slice, ast.Constant):
+            if machine.caches.wraps_around(node.slice):
+                stamp(machine, value, "index")
         return value
     if isinstance(container, ArrayValue):
         return container.indexed(index)
@@ -160,16 +161,3 @@ def _store_numpy(machine: Machine, container: NumpyValue, index: Value, value: V
             active_tape=machine.active_tape_id,
             from_host=sources_of(value),
         )
-
-
-def _wraps_around(index: ast.expr) -> bool:
-    """Whether an index is taken modulo something: a ring, or two buffers in turn."""
-    return any(
-        isinstance(item, ast.BinOp) and isinstance(item.op, (ast.Mod, ast.BitAnd, ast.BitXor))
-        for item in ast.walk(index)
-    )
-
-
-def holds_arrays(value: Value) -> bool:
-    """Whether any array is in sight behind the value."""
-    return next(arrays_in(value, 3), None) is not None

@@ -10,9 +10,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from warplint.project import Module
+from warplint.trace import events
 
 if TYPE_CHECKING:
     from warplint.trace.machine import Call, Machine
@@ -193,7 +195,7 @@ class Class:
     is_struct: bool = False
     is_tuple: bool = False
 
-    @property
+    @cached_property
     def ancestry(self) -> tuple[Class, ...]:
         """The class and its bases of the project, in the order attributes are looked up."""
         order: list[Class] = []
@@ -310,6 +312,8 @@ class WarpModule:
     loaded: frozenset[str] | None = None
     stale: bool = False
     """Its options changed since it was loaded."""
+    revision: int = 0
+    """Counts the changes of its options."""
 
 
 @dataclass(eq=False)
@@ -325,6 +329,8 @@ class KernelValue:
     captures: bool = False
     generic: bool = False
     stable: bool | None = None
+    described: tuple[int, events.Kernel] | None = None
+    """The event's record of it, as of a revision of its module's options."""
 
     @property
     def name(self) -> str:

@@ -61,17 +61,23 @@ def declare_kernel(machine: Machine, function: Function, options: Mapping[str, V
         options=dict(options),
         unique=unique,
         captures=bool(captured),
-        generic=_is_generic(node),
+        generic=machine.caches.is_generic(node),
         stable=_is_stable(machine, function, captured),
     )
     declare_content(machine, module, key if not isinstance(name, str) else f"{key}/{name}")
     machine.kernels[key] = kernel
-    machine.emit(events.KernelDeclared, kernel=event_kernel(machine, kernel))
+    machine.emit(events.KernelDeclared, kernel=event_kernel(kernel))
     return kernel
 
 
-def event_kernel(machine: Machine, kernel: KernelValue) -> events.Kernel:
+def event_kernel(kernel: KernelValue) -> events.Kernel:
     """The kernel as events speak of it, with the options in effect for it now."""
+    if kernel.described is None or kernel.described[0] != kernel.module.revision:
+        kernel.described = kernel.module.revision, _describe(kernel)
+    return kernel.described[1]
+
+
+def _describe(kernel: KernelValue) -> events.Kernel:
     module = kernel.function.module.module
     own = kernel.options.get("module_options")
     effective = {**kernel.module.options, **(own if isinstance(own, dict) else {})}
@@ -105,10 +111,12 @@ def _decorator(machine: Machine, node: ast.FunctionDef) -> ast.expr | None:
 
 def _captured(machine: Machine, function: Function, node: ast.FunctionDef) -> dict[str, Value]:
     """The values of enclosing functions that the body uses, as they are now."""
+    captured: dict[str, Value] = {}
+    if function.closure.parent is None:
+        return captured
     names = machine.caches.free_names.get(node)
     if names is None:
         names = machine.caches.free_names[node] = free_names(node)
-    captured: dict[str, Value] = {}
     scope: Environment | None = function.closure
     while scope is not None and scope.parent is not None:
         for name in names:
@@ -150,16 +158,6 @@ def _fingerprint(value: Value) -> str:
     if isinstance(value, Deferred):
         return f"import:{value.module.name}.{value.name}"
     return getattr(value, "path", None) or type(value).__name__
-
-
-def _is_generic(node: ast.FunctionDef) -> bool:
-    for parameter in node.args.args:
-        if parameter.annotation is not None:
-            for item in ast.walk(parameter.annotation):
-                name = item.attr if isinstance(item, ast.Attribute) else getattr(item, "id", None)
-                if name in ("Any", "Scalar", "Float", "Int") and isinstance(item, (ast.Name, ast.Attribute)):
-                    return True
-    return False
 
 
 def _is_stable(machine: Machine, function: Function, captured: Mapping[str, Value]) -> bool | None:

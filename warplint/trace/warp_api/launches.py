@@ -74,8 +74,7 @@ def launch(
 ) -> None:
     """Emit a launch of a kernel on given arguments, and the load of its module if it is due."""
     tape = machine.active_tape_id
-    if tape is None:
-        machine.unrecorded_launches += 1
+    machine.count_launch(recorded=tape is not None)
     if not isinstance(kernel, KernelValue):
         _unresolved(machine, kernel, values, record, adjoint, dim, node)
         return
@@ -89,7 +88,7 @@ def launch(
     if not complete and tape is not None:
         machine.note_unknown(node, "a launch on a tape with an unknown argument")
     ensure_loaded(machine, kernel, block_dim)
-    described = event_kernel(machine, kernel)
+    described = event_kernel(kernel)
     _gradient_uses(machine, kernel, described, bindings)
     machine.emit(
         events.Launch,

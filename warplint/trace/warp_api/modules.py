@@ -86,6 +86,7 @@ def set_options(machine: Machine, module: WarpModule, options: Mapping[str, Valu
     changed = any(module.options.get(name) != value for name, value in options.items())
     if not (direct and module.loaded is not None):
         module.options.update(options)
+        module.revision += 1
         if changed and module.loaded is not None:
             module.stale = True
     shown = {name: _plain(value) for name, value in options.items()}
