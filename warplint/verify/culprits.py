@@ -82,7 +82,7 @@ class Culprits:
         by_memory: dict[Memory, list[tuple[KernelCall, int]]] = {}
         history = self._backward.history
         for call, where, access in self._backward.bound():
-            if not access.reads and not access.writes:
+            if not access.reads:
                 continue
             changed = history.first_change(where, self._backward.version_for(call, where, access))
             if changed is not None:

@@ -23,15 +23,18 @@ from warplint.verify.finite_difference import (
 )
 from warplint.verify.groups import Analysis, Group, Leaf, groups_of
 from warplint.verify.history import TooLarge
+from warplint.verify.launch_check import check_launches, first_launches
 from warplint.verify.memory import Memory
 from warplint.verify.operations import HostRead, HostWrite, KernelCall, NativeCall, Operation
-from warplint.verify.records import Culprit, Direction, Gradient, GradientStatus, Repair
+from warplint.verify.records import Culprit, Direction, Gradient, GradientStatus, Note, Repair
 from warplint.verify.repairs import Measured, diagnose, measured
 from warplint.verify.replay import Machine, NotExact, Survey
 from warplint.verify.updates import unread_updates
 from warplint.verify.windows import Window, rewritten
 
 EPS16 = 2.0**-10
+KERNEL_BUDGET = 400
+"""Forward runs that the check of one kernel alone may take."""
 Send = Callable[[object], None]
 
 
@@ -90,9 +93,23 @@ class Judge:
             if number >= first:
                 self._starting(number)
                 self._send(self._judged(group))
+        self._starting(len(self.groups))
+        if first <= len(self.groups):
+            self._check_kernels()
 
-    def unjudged(self, number: int, reason: str) -> Gradient:
-        """The record of a group that could not be judged."""
+    def _check_kernels(self) -> None:
+        """Every distinct kernel's adjoint alone, while there is time."""
+        rng = np.random.default_rng(self._seed)
+        calls = first_launches(self.analysis)
+        for check in check_launches(self._machine, self.analysis, calls, rng, KERNEL_BUDGET):
+            self._send(check)
+            if self._clock.left <= 0:
+                break
+
+    def unjudged(self, number: int, reason: str) -> Gradient | Note:
+        """The record of what could not be judged: a group, or (after the last of them) the kernels alone."""
+        if number >= len(self.groups):
+            return Note("kernels", f"the kernels' adjoints alone were not checked: {reason}")
         return self._record(self.groups[number], _inconclusive(reason))
 
     def _judged(self, group: Group) -> Gradient:

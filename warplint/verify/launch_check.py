@@ -1,0 +1,152 @@
+"""The adjoint of every distinct kernel alone: one recorded launch of it, on the memory that it found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from warplint.verify.accesses import view_of
+from warplint.verify.culprits import places
+from warplint.verify.finite_difference import EPS32, EPS64, OutOfBudget
+from warplint.verify.groups import Analysis
+from warplint.verify.kernel_check import OperationCheck, State, check_operation
+from warplint.verify.memory import Contents
+from warplint.verify.operations import KernelCall
+from warplint.verify.records import KernelCheck
+from warplint.verify.replay import Machine
+from warplint.verify.views import FloatView
+from warplint.verify.warp_hooks import Packed, adjoint_parameters, copied, descriptor
+from warplint.verify.warp_modules import definition
+
+EPS16 = 2.0**-10
+LARGEST = 1 << 26
+"""Bytes touched by a launch that is checked at most."""
+
+
+def first_launches(analysis: Analysis) -> list[KernelCall]:
+    """One taped launch of each kernel whose adjoint some backward call ran, in order."""
+    found: dict[int, KernelCall] = {}
+    for begin in analysis.log.backwards:
+        for entry in begin.entries:
+            call = entry.forward if entry is not None else None
+            if isinstance(call, KernelCall) and entry is not None and entry.enabled and call.hooks.backward is not None:
+                found.setdefault(id(call.kernel), call)
+    return sorted(found.values(), key=lambda call: call.index)
+
+
+def check_launches(
+    machine: Machine, analysis: Analysis, calls: list[KernelCall], rng: np.random.Generator, budget: int
+) -> Iterator[KernelCheck]:
+    """Check one launch after the other, going through the log once."""
+    position: int | None = None
+    for call in calls:
+        if position is None:
+            machine.rewind(call.index)
+        else:
+            machine.run(position, call.index)
+        position = call.index
+        found = LaunchCheck(call, analysis).run(rng, budget)
+        if found is not None:
+            yield KernelCheck(
+                kernel=call.name,
+                defined=definition(call.kernel),
+                launched=places(call.stack),
+                status=found.status,
+                reason=found.reason,
+                ad=found.ad,
+                fd=found.fd,
+                argument=found.argument,
+            )
+
+
+class LaunchCheck:
+    """One launch as a function of its arrays, and its adjoint; memory is left as it was found."""
+
+    def __init__(self, call: KernelCall, analysis: Analysis) -> None:
+        self._call = call
+        self._before = Contents(call.touched)
+        self._views: dict[str, FloatView] = {}
+        self._slots: dict[str, list[tuple[int, int, int]]] = {}
+        self._written: list[str] = []
+        for slot in call.layout.slots:
+            view = view_of(call, slot)
+            if view is None:
+                continue
+            name = self._same_memory(view) or slot.path
+            self._views.setdefault(name, view)
+            offset = view.address - self._views[name].address
+            self._slots.setdefault(name, []).append((slot.parameter, slot.offset, offset))
+            if analysis.survey.accesses.of(call, slot).writes and name not in self._written:
+                self._written.append(name)
+
+    def _same_memory(self, view: FloatView) -> str | None:
+        """The array, bound already, that this one shares memory with."""
+        low, stop = view.span
+        for name, other in self._views.items():
+            start, end = other.span
+            if low < end and start < stop:
+                return name
+        return None
+
+    def run(self, rng: np.random.Generator, budget: int) -> OperationCheck | None:
+        """The judgement; None where there is nothing to differentiate, or it is too large."""
+        if not self._written or sum(memory.size for memory in self._call.touched) > LARGEST:
+            return None
+        if any(memory.canary_is_dead() for memory in self._call.touched):
+            return None
+        inputs = {name: view.read() for name, view in self._views.items()}
+        sizes = [view.kind.itemsize for view in self._views.values()]
+        epsilon = {2: EPS16, 4: EPS32, 8: EPS64}[min(sizes)]
+        try:
+            return check_operation(
+                self._forward, self._adjoint, inputs, self._written, rng, dtype_eps=epsilon, budget=budget
+            )
+        except (OutOfBudget, NotImplementedError):
+            return None
+        finally:
+            self._before.restore()
+
+    def _forward(self, values: State) -> State:
+        self._before.restore()
+        for name, array in values.items():
+            self._views[name].write(array)
+        self._call.run()
+        return {name: self._views[name].read() for name in self._written}
+
+    def _adjoint(self, cotangents: State) -> State:
+        """On the memory that the launch left, as a tape finds it when nothing else has overwritten it."""
+        self._before.restore()
+        self._call.run()
+        gradients = {name: self._gradient(name) for name in self._views}
+        for name, array in cotangents.items():
+            self._in(gradients[name], name).write(np.asarray(array))
+        params = copied(self._call.params)
+        params += adjoint_parameters(params)
+        count = len(self._call.layout.names)
+        for name, slots in self._slots.items():
+            for parameter, offset, shift in slots:
+                data = descriptor(params[parameter], offset)
+                adjoint = descriptor(params[parameter + count], offset)
+                data.grad = adjoint.data = self._address(gradients[name], name) + shift
+                adjoint.ndim, data.flags = data.ndim, 0
+                for axis in range(int(data.ndim)):
+                    adjoint.shape[axis], adjoint.strides[axis] = data.shape[axis], data.strides[axis]
+        Packed(self._call.kernel, self._call.hooks, params, adjoint=True)()
+        return {name: self._in(gradient, name).read() for name, gradient in gradients.items()}
+
+    def _gradient(self, name: str) -> npt.NDArray[np.uint8]:
+        """A zeroed buffer for the gradient, with room around it for adjoints that leave their bounds."""
+        low, stop = self._views[name].span
+        return np.zeros(stop - low + 2 * _MARGIN, dtype=np.uint8)
+
+    def _address(self, buffer: npt.NDArray[np.uint8], name: str) -> int:
+        view = self._views[name]
+        return int(buffer.ctypes.data) + _MARGIN + view.address - view.span[0]
+
+    def _in(self, buffer: npt.NDArray[np.uint8], name: str) -> FloatView:
+        return self._views[name].at(self._address(buffer, name))
+
+
+_MARGIN = 256
