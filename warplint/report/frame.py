@@ -26,12 +26,12 @@ class Mark:
 
 
 def marks_of(finding: Finding) -> tuple[Mark, ...]:
-    """All places of a finding, its own first; a label on the same place gives its text to it."""
+    """All places of a finding, its own first; labels that begin where it does give their texts to it."""
     own = finding.span
     here = [label for label in finding.labels if _start(label.span) == _start(own)]
-    others = [Mark(label.span, label.text, primary=False) for label in finding.labels if label not in here]
-    first = Mark(here[0].span if here and not own.end_column else own, here[0].text if here else "", primary=True)
-    return (first, *others)
+    widest = own if own.end_column or not here else here[0].span
+    first = [Mark(widest, label.text, primary=True) for label in here] or [Mark(own, "", primary=True)]
+    return (*first, *(Mark(label.span, label.text, primary=False) for label in finding.labels if label not in here))
 
 
 def frame(finding: Finding, look: Look) -> Iterator[str]:
