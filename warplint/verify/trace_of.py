@@ -18,9 +18,6 @@ from warplint.trace.dataflow import SummaryOf
 from warplint.verify import records
 from warplint.verify.places import Places
 
-CREATION = frozenset({"array", "zeros", "ones", "full", "from_numpy", "empty", "clone", "zeros_like", "full_like"})
-"""Writes that give an array its first contents: part of its allocation, no event of their own."""
-
 
 @dataclass(frozen=True)
 class Recorded:
@@ -67,6 +64,8 @@ class _Tables:
     memories: dict[int, events.Memory]
     gradient_of: dict[int, int]
     sizes: dict[int, int]
+    made: dict[int, tuple[tuple[records.Place, ...], str]]
+    """Where each memory was allocated, and by what."""
     kernels: dict[int, events.Kernel]
     definitions: dict[events.Kernel, records.Place]
 
@@ -82,6 +81,7 @@ class _Tables:
             {item.memory: _memory(item, places) for item in memories if item.gradient_of is None},
             {item.memory: item.gradient_of for item in memories if item.gradient_of is not None},
             {item.memory: item.size for item in memories},
+            {item.memory: (item.allocated, item.made_by) for item in memories},
             {number: kernel for number, (kernel, _) in kernels.items()},
             dict(kernels.values()),
         )
@@ -168,7 +168,7 @@ class _Events:
 
     @_of.register
     def _(self, item: records.KernelSeen) -> Iterator[events.Event]:
-        if item.declared:
+        if item.declared and self._places.function(item.defined) is not None:  # else Warp's own
             stack = self._places.stack(item.declared)
             yield events.KernelDeclared(item.seq, stack, self._tables.kernels[item.number])
 
@@ -192,11 +192,14 @@ class _Events:
             return
         source, dest = self._tables.array(item.source), self._tables.array(item.dest)
         stack = self._places.stack(item.stack)
+        if item.how == "array":  # a constructor that was given another array's contents
+            yield events.HostWrite(item.seq, stack, dest, item.how, item.active, frozenset({source.memory}))
+            return
         yield events.Copy(item.seq, stack, source, dest, item.tape, item.active, item.how)
 
     @_of.register
     def _(self, item: records.HostWriteSeen) -> Iterator[events.Event]:
-        if not item.stack or item.how in CREATION or self._in_backward(item.seq):
+        if not item.stack or self._in_backward(item.seq) or self._is_creation(item):
             return
         dest, stack = self._tables.array(item.dest), self._places.stack(item.stack)
         if dest.gradient:
@@ -268,6 +271,10 @@ class _Events:
         if item.stack:
             arrays = tuple(self._tables.array(region) for region in item.regions)
             yield events.Opaque(item.seq, self._places.stack(item.stack), item.why, arrays)
+
+    def _is_creation(self, item: records.HostWriteSeen) -> bool:
+        """Whether the write gives an array its first contents: a part of its allocation, no event of its own."""
+        return self._tables.made.get(item.dest.memory) == (item.stack, item.how)
 
     def _in_backward(self, seq: int) -> bool:
         return any(start < seq < stop for start, stop in self._backward)
