@@ -64,15 +64,18 @@ Overwrites = list[Overwrite]
 def detect(context: Context) -> Iterable[Finding]:
     """One finding for each way of taking turns, whatever the number of arrays and rounds."""
     flow = context.dataflow
-    overwrites = [
-        overwrite for overwrite in flow.overwrites if overwrite.writer is Writer.LAUNCH or _is_rotated(overwrite)
-    ]
+    overwrites = [overwrite for overwrite in flow.overwrites if _takes_turns(overwrite)]
     return wording.strongest([_finding(group, flow) for group in _groups(overwrites)])
 
 
-def _is_rotated(overwrite: Overwrite) -> bool:
-    """The launch reads the array it overwrites as well, but under the name that a rotation gave it."""
-    return overwrite.writer is Writer.INPLACE_LAUNCH and overwrite.moved is not None
+def _takes_turns(overwrite: Overwrite) -> bool:
+    """A later launch replaces what was read, under the same name or the one that an exchange gave it.
+
+    After an exchange it may read the array as well (a rotation of three levels).
+    """
+    if overwrite.moved is not None:
+        return overwrite.writer in (Writer.LAUNCH, Writer.INPLACE_LAUNCH)
+    return overwrite.writer is Writer.LAUNCH and not overwrite.through_alias
 
 
 def _groups(overwrites: Overwrites) -> Iterator[Overwrites]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from warplint.kernels.summary import StoreKind
-from warplint.trace.events import Array, Copy, Event, HostWrite, Launch, Moved
+from warplint.trace.events import Alias, Array, Copy, Event, HostWrite, Launch, Moved
 from warplint.trace.operations import NeededRead, Operation, Step, active_tape, recorded_on
 from warplint.trace.reachability import CONSUMING_STORES, Reach
 from warplint.trace.recordings import Recording
@@ -68,6 +68,23 @@ class Overwrite:
         if moved is None or moved.seq > self.write.seq:
             return None
         return moved if moved.how == "slot" or moved.seq > self.reader.seq else None
+
+    @property
+    def through_alias(self) -> bool:
+        """The write reaches the memory under another name than the read: a slice, a pointer, a numpy view.
+
+        Two rows of one array are two names, the same row taken twice is one; a name that an exchange moved is no alias.
+        """
+        dest = self.write.dest
+        if dest.alias in (Alias.POINTER, Alias.NUMPY) or self.array.alias in (Alias.POINTER, Alias.NUMPY):
+            return dest.alias is not self.array.alias
+        return (dest.alias, dest.extent) != (self.array.alias, self.array.extent)
+
+    @property
+    def through_struct(self) -> bool:
+        """Read or written as a field of a struct argument."""
+        paths = (self.read.need.read.path if self.read else "", self.write.store.path if self.write.store else "")
+        return any("." in path for path in paths)
 
 
 @dataclass(frozen=True)
