@@ -135,8 +135,9 @@ class Elements(Operations):
         text = index_text(place.indices)
         version = ledger.versions.get(place.path, 0)
         varies = union(index.varies for index in place.indices)
-        read = Token(TokenKind.READ, place.path, text, "", ledger.tick(), node, self.frame.file, varies, self.loop_bits)
-        token = ledger.token(read, (version,))
+        order, file, loops, arms = ledger.tick(), self.frame.file, self.loop_bits, self.arms()
+        read = Token(TokenKind.READ, place.path, text, "", order, node, file, varies, loops, arms)
+        token = ledger.token(read, (version, loops, arms))
         real = of.floating is not False
         element = of.element or Type(floating=of.floating)
         symbol = "" if element.floating else f"{place.path}[{text}]" + "'" * version

@@ -34,7 +34,7 @@ class File:
     """Where a node stands: the path for spans, and the text by line where columns need converting."""
 
     path: str
-    lines: Sequence[str] | None = None
+    lines: Sequence[str] | None = field(default=None, compare=False)
 
 
 class TokenKind(enum.Enum):
@@ -52,7 +52,7 @@ class TokenKind(enum.Enum):
     """A component of a local composite that was replaced in place: its cotangent is not cleared."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Token:
     """What a value stands on. ``path`` and ``index`` for reads and atomics, ``path`` is the local's name otherwise."""
 
@@ -68,7 +68,7 @@ class Token:
     arms: Arms = frozenset()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Needed:
     """An adjoint reads ``tokens``, if gradient flows through any of the paths ``given``."""
 
