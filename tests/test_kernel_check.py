@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from warplint.runner.process import Limits
+from warplint.runner.protocol import KernelTarget
+from warplint.runner.run import RunOptions, check_kernels
 from warplint.verify.kernel_check import OperationCheck, check_operation
-from warplint.verify.records import GradientStatus
+from warplint.verify.records import GradientStatus, KernelCheck
 
 PASS, FAIL, FLAT, INCONCLUSIVE = (
     GradientStatus.PASS,
@@ -205,3 +211,148 @@ def test_the_budget_bounds_the_runs() -> None:
         judged = check_operation(forward, adjoint, inputs, ("y",), np.random.default_rng(0), budget=budget)
         assert runs <= budget
         assert judged.status in (PASS, INCONCLUSIVE)
+
+
+KERNELS = Path(__file__).with_name("lone_kernels.py")
+
+
+def targets(path: Path, *names: str) -> list[KernelTarget]:
+    """The kernels of a file, as the parent asks for them; all functions with a decorator, or the named ones."""
+    functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+    return [
+        KernelTarget(str(path), node.lineno, node.name, path.stem, str(path.parent))
+        for node in functions
+        if (node.name in names if names else any("kernel" in ast.unparse(mark) for mark in node.decorator_list))
+    ]
+
+
+def alone(*asked: KernelTarget) -> tuple[dict[str, list[KernelCheck]], Any]:
+    """The checks by kernel, from a real child, and the run's result."""
+    result = check_kernels(asked, RunOptions(python=sys.executable, limits=Limits(300.0)))
+    found: dict[str, list[KernelCheck]] = {}
+    for check in result.of(KernelCheck):
+        found.setdefault(check.kernel, []).append(check)
+    return found, result
+
+
+@pytest.fixture(scope="session")
+def checked() -> dict[str, list[KernelCheck]]:
+    """Every kernel of the shared module, checked alone in one child."""
+    found, result = alone(*targets(KERNELS))
+    assert result.problem is None, result.output_tail
+    return found
+
+
+WRONG = {
+    "multiply_element": {"x"},
+    "divide_element": {"z"},
+    "multiply_component": {"x"},
+    "sine_in_place": {"y"},
+    "read_then_overwrite": {"y"},
+    "shared_store": {"x"},
+    "struct_field_in_place": {"state.q"},
+    "hand_kept_index": {"x"},
+    "custom_adjoint": {"x"},
+}
+RIGHT = {
+    "multiply_by_literal": {"y"},
+    "multiply_local": {"x", "y"},
+    "scale_in_place": {"y"},
+    "add_square": {"y", "z"},
+    "sum_of_squares": {"x", "loss"},
+    "positive_only": {"x", "y"},
+    "scatter": {"x", "y"},
+    "struct_fields": {"state.q", "state.mass", "out"},
+    "array_of_structs": {"bodies.position", "bodies.weight", "out"},
+    "stencil": {"u", "v"},
+    "flat_three": {"u", "out"},
+    "rotations": {"t", "q", "m", "p", "out"},
+    "four_axes": {"a", "b"},
+    "generic": {"x", "y"},
+    "in_class": {"x", "y"},
+}
+UNJUDGED = {
+    "far_beyond": "beyond",
+    "a_little_beyond": "beyond `y`",
+    "takes_mesh": "`mesh` is a handle",
+    "integers_only": "floating-point",
+    "forward_only": "without an adjoint",
+    "made_in_factory": "not reachable without a program",
+}
+
+
+@pytest.mark.warp
+@pytest.mark.parametrize("kernel", WRONG)
+def test_a_wrong_adjoint_is_found_and_its_operand_named(kernel: str, checked: dict[str, list[KernelCheck]]) -> None:
+    failed = {check.argument: check for check in checked[kernel] if check.status is FAIL}
+    assert set(failed) == WRONG[kernel], checked[kernel]
+    for argument, check in failed.items():
+        assert abs(check.ad - check.fd) > 0.02 * max(abs(check.ad), abs(check.fd))
+        assert argument in check.reason
+    assert all(check.status is PASS for check in checked[kernel] if check.argument not in failed)
+
+
+@pytest.mark.warp
+@pytest.mark.parametrize("kernel", RIGHT)
+def test_a_right_adjoint_passes_in_every_argument(kernel: str, checked: dict[str, list[KernelCheck]]) -> None:
+    assert {check.argument: check.status for check in checked[kernel]} == dict.fromkeys(RIGHT[kernel], PASS)
+
+
+@pytest.mark.warp
+def test_a_step_function_of_an_argument_is_flat_in_it(checked: dict[str, list[KernelCheck]]) -> None:
+    assert {check.argument: check.status for check in checked["stairs"]} == {"x": FLAT, "y": PASS}
+
+
+@pytest.mark.warp
+@pytest.mark.parametrize("kernel", UNJUDGED)
+def test_what_cannot_be_judged_says_why(kernel: str, checked: dict[str, list[KernelCheck]]) -> None:
+    (check,) = checked[kernel]
+    assert check.status is INCONCLUSIVE
+    assert UNJUDGED[kernel] in check.reason
+    assert check.argument == ""
+
+
+@pytest.mark.warp
+def test_a_check_stands_where_its_kernel_is_defined(checked: dict[str, list[KernelCheck]]) -> None:
+    lines = KERNELS.read_text().splitlines()
+    for name, checks in checked.items():
+        for check in checks:
+            path, line, function = check.defined
+            assert (Path(path), function) == (KERNELS, name)
+            assert f"def {name}(" in lines[line - 1]
+
+
+@pytest.mark.warp
+def test_modules_that_cannot_be_imported_are_said(tmp_path: Path) -> None:
+    header = "import warp as wp\n\n@wp.kernel\ndef k(x: wp.array(dtype=float)):\n    x[0] = 1.0\n\n"
+    endings = {
+        "raises": ("raise ValueError('no data')", "ValueError: no data"),
+        "leaves": ("raise SystemExit(3)", "SystemExit: 3"),
+        "lacks": ("import not_there_at_all", "ModuleNotFoundError"),
+    }
+    asked = []
+    for name, (statement, _) in endings.items():
+        (tmp_path / f"{name}.py").write_text(header.replace("def k", f"def {name}") + statement + "\n")
+        asked += targets(tmp_path / f"{name}.py")
+    found, result = alone(*asked)
+    assert result.problem is None
+    for name, (_, reason) in endings.items():
+        (check,) = found[name]
+        assert check.status is INCONCLUSIVE
+        assert reason in check.reason
+
+
+@pytest.mark.warp
+def test_a_module_of_a_package_is_imported_as_what_it_is(tmp_path: Path) -> None:
+    package = tmp_path / "things" / "inner"
+    package.mkdir(parents=True)
+    (tmp_path / "things" / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("")
+    (tmp_path / "things" / "constants.py").write_text("NAME = __name__\n")
+    text = "import warp as wp\nfrom ..constants import NAME\nassert NAME == 'things.constants'\n"
+    (package / "mod.py").write_text(text + "\n@wp.kernel\ndef k(mesh: wp.uint64):\n    i = wp.tid()\n")
+    (asked,) = targets(package / "mod.py")
+    asked = KernelTarget(asked.path, asked.line, asked.name, "things.inner.mod", str(tmp_path))
+    found, _ = alone(asked)
+    (check,) = found["k"]
+    assert "handle" in check.reason
