@@ -25,9 +25,14 @@ INSTALLED = ("site-packages", "dist-packages")
 WARP_LIBRARY = re.compile(r"warp(?:\.(?!tests\b|examples\b).*)?$")
 """Module names that are Warp itself, never a file of the project."""
 
+_PLAIN_LEVELS = 2
+"""How many folders without ``__init__.py`` may lie between a file, or a package, and the package around it."""
+
 _PROJECT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
-_EFFECT = re.compile(rb"\bconfig\.\w+\s*=[^=]|\bclear_kernel_cache\(|^(?:wp|warp)\.launch\(|^with .*Tape", re.MULTILINE)
+_EFFECT = re.compile(
+    rb"^(?:[\w.]+\.)?config\.\w+\s*=[^=]|^(?:\w+\.)?(?:clear_kernel_cache|launch)\(|^with .*Tape", re.MULTILINE
+)
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([\w.]+))", re.MULTILINE)
 
 
@@ -205,32 +210,24 @@ class Project:
         return None
 
     def _search_roots(self, folder: Path | None, importer: Module | None, name: str) -> Iterable[Path]:
-        seen: set[Path] = set()
-        top = name.partition(".")[0]
+        """Where to look, in order: beside the importer, at the root of its package, in the folders given."""
+        found: list[Path] = []
         if folder is not None:
-            root = folder
-            while (root / "__init__.py").exists() and root.parent != root:
-                root = root.parent
-            own = importer is not None and importer.name.partition(".")[0] == top
-            if root.name in INSTALLED and not own:
-                return
-            seen.add(root)
-            yield root
+            if not (folder / "__init__.py").exists():
+                found.append(folder)
+            root = _package_root(folder)
             if root.name in INSTALLED:
-                return
+                own = importer is not None and importer.name.partition(".")[0] == name.partition(".")[0]
+                return [*found, root] if own else found
+            found.append(root)
         for given in self.folders:
-            for root in self._given_roots(given):
-                if root not in seen and root.name not in INSTALLED:
-                    seen.add(root)
-                    yield root
+            found += [root for root in self._given_roots(given) if root.name not in INSTALLED]
+        return dict.fromkeys(found)
 
     def _given_roots(self, given: Path) -> tuple[Path, ...]:
         roots = self._roots.get(given)
         if roots is None:
-            top = given
-            while (top / "__init__.py").exists() and top.parent != top:
-                top = top.parent
-            found = [given, given / "src", top]
+            found = [given, given / "src", _package_root(given)]
             for parent in (given, *list(given.parents)[:4]):
                 if any((parent / mark).exists() for mark in _PROJECT_MARKS):
                     found += [parent, parent / "src"]
@@ -278,11 +275,21 @@ def _shown(file: Path) -> str:
         return file.as_posix()
 
 
+def _package_root(folder: Path) -> Path:
+    """The folder above the outermost package that ``folder`` lies in; folders without a file of it may lie between."""
+    top, plain = None, 0
+    for parent in (folder, *folder.parents):
+        if (parent / "__init__.py").exists():
+            top, plain = parent, 0
+        elif plain == _PLAIN_LEVELS or parent.name in INSTALLED:
+            break
+        else:
+            plain += 1
+    return folder if top is None else top.parent
+
+
 def _module_name(file: Path) -> str:
     """The dotted name by the packages the file lies in."""
-    parts = [] if file.name == "__init__.py" else [file.stem]
-    folder = file.parent
-    while (folder / "__init__.py").exists() and folder.parent != folder:
-        parts.append(folder.name)
-        folder = folder.parent
-    return ".".join(reversed(parts)) or file.stem
+    relative = file.relative_to(_package_root(file.parent)).with_suffix("")
+    parts = relative.parts[:-1] if file.name == "__init__.py" else relative.parts
+    return ".".join(parts) or file.stem

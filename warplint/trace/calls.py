@@ -19,8 +19,10 @@ from warplint.trace.values import (
     Instance,
     Native,
     StaticMethod,
+    TypeExpression,
     UnknownValue,
     Value,
+    Vector,
     WarpFunction,
     unknown_from,
 )
@@ -107,6 +109,8 @@ def call_value(machine: Machine, callee: Value, call: Call) -> Value:
         return call_value(machine, callee.function, call)
     if isinstance(callee, Instance) and callee.cls.find("__call__"):
         return call_value(machine, machine.parts.get_attribute(machine, callee, "__call__"), call)
+    if isinstance(callee, TypeExpression):
+        return Vector("vector", tuple(call.args))
     if isinstance(callee, WarpFunction):
         return unknown_from("a Warp function called on the host", *call.values)
     if isinstance(callee, Instance) and callee.cls.has_outside_base and callee.cls.find("forward"):
@@ -230,8 +234,9 @@ def bind_parameters(machine: Machine, function: Function, call: Call, environmen
             )
     for parameter in arguments.kwonlyargs:
         if parameter.arg not in variables:
-            variables[parameter.arg] = function.keyword_defaults.get(
-                parameter.arg, UnknownValue(f"the argument {parameter.arg}")
+            known = parameter.arg in function.keyword_defaults
+            variables[parameter.arg] = (
+                function.keyword_defaults[parameter.arg] if known else UnknownValue(f"the argument {parameter.arg}")
             )
     if arguments.kwarg is not None:
         variables[arguments.kwarg.arg] = keywords

@@ -21,6 +21,7 @@ from warplint.trace.values import (
 
 _TAPES = ("warp.Tape", "warp.tape.Tape")
 _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
+_NUMBERS = frozenset({"IntEnum", "IntFlag", "Flag"})
 _TUPLES = frozenset({"typing.NamedTuple", "NamedTuple"})
 
 
@@ -42,6 +43,7 @@ def define_class(machine: Machine, frame: Frame, node: ast.ClassDef) -> Value:
     cls.is_tuple = bool(outside & _TUPLES)
     if any(path.rpartition(".")[2] in _ENUMS for path in outside):
         _make_members(cls)
+    cls.counts = any(path.rpartition(".")[2] in _NUMBERS for path in outside)
     for base in cls.ancestry[1:]:
         cls.is_dataclass = cls.is_dataclass or base.is_dataclass
         hook = base.namespace.get("__init_subclass__")
@@ -145,7 +147,9 @@ def _name_arrays(value: Value, name: str) -> None:
 
 
 def _default(machine: Machine, owner: Class, name: str) -> Value:
-    default = owner.namespace.get(name, UnknownValue(f"the field {name} without a value"))
+    if name not in owner.namespace:
+        return UnknownValue(f"the field {name} without a value")
+    default = owner.namespace[name]
     if not isinstance(default, FieldDefault):
         return default
     if default.factory is not None:

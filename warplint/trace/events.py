@@ -64,7 +64,7 @@ UNKNOWN_EXTENT = Extent(known=False)
 
 @dataclass(frozen=True)
 class Memory:
-    """One allocation. ``made_by`` is the call that made it: ``zeros``, ``array``, ``zeros_like``, ``clone``, ``numpy`` …
+    """One allocation. ``made_by`` is the call that made it: ``zeros``, ``array``, ``zeros_like``, ``clone``, ``numpy``.
 
     ``requires_grad`` and ``retain_grad`` are the values at the end of the trace (a flag set later, but before backward,
     counts: measured), ``None`` where unknown. ``name`` is the user's own text for it, as well as it is known.

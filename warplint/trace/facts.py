@@ -12,6 +12,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 EXITS = frozenset({"exit", "quit", "skip", "fail", "skipTest", "abort", "_exit"})
 """Calls after which nothing runs: an arm that ends in one is not a path worth following."""
 
+_GROWING = frozenset({"append", "extend", "insert", "appendleft", "add", "update", "setdefault"})
 _TYPE_VARIABLES = frozenset({"Any", "Scalar", "Float", "Int"})
 
 
@@ -59,6 +60,19 @@ def free_names(node: ast.FunctionDef) -> frozenset[str]:
             if isinstance(item, ast.Name):
                 (read if isinstance(item.ctx, ast.Load) else bound).add(item.id)
     return frozenset(read - bound)
+
+
+def grows(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """Whether something may grow in a loop's body: by a method, by ``+=``, by a new key, by a call that may do it."""
+    for statement in loop.body:
+        for item in ast.walk(statement):
+            if isinstance(item, ast.Attribute) and item.attr in _GROWING:
+                return True
+            if isinstance(item, (ast.Yield, ast.YieldFrom, ast.FunctionDef, ast.ClassDef)):
+                return True
+            if isinstance(item, ast.AugAssign) and isinstance(item.op, ast.Add) and isinstance(item.value, ast.List):
+                return True
+    return False
 
 
 def ends_run(statements: Iterable[ast.stmt]) -> bool:

@@ -101,7 +101,7 @@ def _imported_name(machine: Machine, frame: Frame, origin: Value, source: str, n
         return origin
     if origin.started and name in origin.environment.variables:
         return origin.environment.variables[name]
-    if origin.module.is_package and not _defines(origin.module, name):
+    if origin.module.is_package and (origin is frame.module or not _defines(origin.module, name)):
         found = import_module(machine, f"{origin.module.name}.{name}", frame.module)
         if isinstance(found, ModuleValue):
             return found

@@ -88,7 +88,7 @@ class _Session:
         self._project = project
         self._module = module
         self._settings = settings
-        self._deadline = time.monotonic() + settings.seconds
+        self._deadline = time.process_time() + settings.seconds
         caches = project.memo.get(("trace", "caches"))
         if not isinstance(caches, Caches):
             caches = project.memo["trace", "caches"] = Caches()
@@ -137,7 +137,7 @@ class _Session:
         return Machine(self._project, self._settings, PARTS, self._caches, polarity, self._deadline)
 
     def _is_late(self) -> bool:
-        return time.monotonic() > self._deadline
+        return time.process_time() > self._deadline
 
     def _top_level(self, machine: Machine, name: str) -> None:
         value = machine.modules[self._module] = ModuleValue(self._module, name, started=True)

@@ -28,7 +28,7 @@ def look_up(machine: Machine, environment: Environment, name: str) -> Value:
 
 
 def global_value(machine: Machine, module: ModuleValue, name: str) -> Value:
-    """A global of a module, or :data:`MISSING`."""
+    """A global of a module, or :data:`MISSING`. While an import is resolved its name is unbound: cycles end."""
     variables = module.environment.variables
     value = variables.get(name, MISSING)
     if value is MISSING:
@@ -36,6 +36,7 @@ def global_value(machine: Machine, module: ModuleValue, name: str) -> Value:
         if value is MISSING:
             return MISSING
     if type(value) is Deferred:
+        variables.pop(name, None)
         value = variables[name] = resolve(machine, value)
     return value
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from warplint.trace import operators
-from warplint.trace.facts import mentions
 from warplint.trace.machine import Frame, Machine
 from warplint.trace.values import (
     Environment,
@@ -22,7 +21,9 @@ from warplint.trace.values import (
 )
 
 _EPOCHS = 3
-_GROWS = frozenset({"append", "extend", "insert", "appendleft", "add", "update", "setdefault"})
+_ARITHMETIC = 8
+_LONG_EPOCH = 1_000
+"""Events in the first rounds of a loop of epochs after which two of them are enough."""
 
 
 class _Left(Exception):
@@ -165,8 +166,9 @@ def _for_generator(machine: Machine, frame: Frame, node: ast.For, generator: Gen
 class _Rounds:
     """When a loop has run long enough.
 
-    A loop with a backward pass in it is a loop of epochs: three rounds show all that happens from one to the next. So
-    do loops that only launch outside of any tape and let nothing grow: a simulation without gradients.
+    A loop with a backward pass in it is a loop of epochs: three rounds show all that happens from one to the next, two
+    if they are long. Three are enough too for loops that only launch outside of any tape, a simulation without
+    gradients, and eight for loops of plain arithmetic, unless something grows in them.
     """
 
     def __init__(self, machine: Machine, node: ast.For | ast.While) -> None:
@@ -175,24 +177,31 @@ class _Rounds:
         self._done = 0
         self._backwards = machine.backwards
         self._launches = machine.unrecorded_launches
-        self._grows: bool | None = None
         self._tapes = machine.tapes_entered
+        self._events = machine.log.position()
+        self._memories = machine.newest_memory
+        self._grows: bool | None = None
 
     def enough(self) -> bool:
         """Called after each round."""
         machine = self._machine
         self._done += 1
-        if self._done < _EPOCHS:
-            return False
         if machine.backwards > self._backwards:
-            return True
-        if machine.active_tape is not None or machine.tapes_entered > self._tapes:
+            long = machine.log.position() - self._events > _LONG_EPOCH
+            return self._done >= (2 if long else _EPOCHS)
+        is_taped = machine.active_tape is not None and machine.log.position() > self._events
+        if self._done < _EPOCHS or is_taped or machine.tapes_entered > self._tapes:
             return False
-        if machine.unrecorded_launches == self._launches:
+        if machine.unrecorded_launches > self._launches:
+            return not self._is_growing()
+        if self._done < _ARITHMETIC or machine.log.position() > self._events or machine.newest_memory > self._memories:
             return False
+        return not self._is_growing()
+
+    def _is_growing(self) -> bool:
         if self._grows is None:
-            self._grows = mentions(self._node.body, _GROWS)
-        return not self._grows
+            self._grows = self._machine.caches.grows(self._node)
+        return self._grows
 
 
 # -- comprehensions ----------------------------------------------------------------------------------------------------

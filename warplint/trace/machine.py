@@ -19,7 +19,7 @@ from warplint.kernels.summary import KernelSummary
 from warplint.project import Module, Project
 from warplint.trace import events
 from warplint.trace.events import Event
-from warplint.trace.facts import FunctionFacts, FunctionNode, function_facts, is_generic, takes_modulo
+from warplint.trace.facts import FunctionFacts, FunctionNode, function_facts, grows, is_generic, takes_modulo
 from warplint.trace.log import EventLog
 from warplint.trace.memory import ArrayValue, Memory, Shape, arrays_in
 from warplint.trace.settings import TraceSettings
@@ -131,6 +131,7 @@ class Caches:
         self.free_names: dict[ast.FunctionDef, frozenset[str]] = {}
         self.wrapping: dict[ast.expr, bool] = {}
         self.generic: dict[ast.FunctionDef, bool] = {}
+        self.growing: dict[ast.stmt, bool] = {}
         self.summaries: dict[tuple[str, int, bool], KernelSummary | None] = {}
 
     def facts_of(self, node: FunctionNode) -> FunctionFacts:
@@ -145,6 +146,13 @@ class Caches:
         known = self.generic.get(node)
         if known is None:
             known = self.generic[node] = is_generic(node)
+        return known
+
+    def grows(self, loop: ast.For | ast.While) -> bool:
+        """Whether something may grow in a loop's body."""
+        known = self.growing.get(loop)
+        if known is None:
+            known = self.growing[loop] = grows(loop)
         return known
 
     def wraps_around(self, index: ast.expr) -> bool:
@@ -173,7 +181,7 @@ class Machine:
         self.caches = caches
         self.polarity = polarity
         """The way unknown conditions go on this path."""
-        self.deadline = deadline if deadline is not None else time.monotonic() + settings.seconds
+        self.deadline = deadline if deadline is not None else time.process_time() + settings.seconds
         self.log = EventLog()
         self.frames: list[Frame] = []
         self.memories: dict[int, Memory] = {}
@@ -220,14 +228,14 @@ class Machine:
 
     def check_budget(self) -> None:
         """Raises :class:`BudgetExceeded`."""
-        if self.steps > self.settings.steps or time.monotonic() > self.deadline:
+        if self.steps > self.settings.steps or time.process_time() > self.deadline:
             raise BudgetExceeded
 
     @contextmanager
     def unhurried(self, environment: Environment) -> Iterator[None]:
         """A question of the analysis about a name, maybe long after the run: it may start files that nothing needed."""
         before = self.steps, self.deadline, self.frames
-        self.steps, self.deadline = 0, time.monotonic() + self.settings.seconds
+        self.steps, self.deadline = 0, time.process_time() + self.settings.seconds
         self.frames = [*self.frames[:1]] or [Frame(environment, "<module>", ast.Pass(lineno=1, col_offset=0))]
         try:
             yield

@@ -84,6 +84,9 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
     if isinstance(left, PLAIN) and isinstance(right, PLAIN):
         return _plain(kind, left, right)
     if isinstance(left, Instance) or isinstance(right, Instance):
+        numbers = member_number(left), member_number(right)
+        if numbers != (left, right):
+            return binary(machine, kind, *numbers)
         return _special_method(machine, kind, left, right)
     if isinstance(left, UnknownValue) or isinstance(right, UnknownValue):
         return _with_unknown(machine, kind, left, right)
@@ -143,6 +146,13 @@ def _same_base(left: Value, right: Value) -> bool:
     return (left.base or left) is (right.base or right)
 
 
+def member_number(value: Value) -> Value:
+    """The number behind a member of an ``IntEnum`` or ``IntFlag``; any other value itself."""
+    if isinstance(value, Instance) and value.cls.counts and isinstance(value.attributes.get("value"), int):
+        return value.attributes["value"]
+    return value
+
+
 def _special_method(machine: Machine, kind: type[ast.operator], left: Value, right: Value) -> Value:
     name = SPECIAL_METHODS[kind]
     for receiver, other, prefix in ((left, right, ""), (right, left, "r")):
@@ -175,6 +185,8 @@ def compare(machine: Machine, kind: type[ast.cmpop], left: Value, right: Value, 
         if inside is None:
             return _undecided(kind, left, right)
         return inside if kind is ast.In else not inside
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        left, right = member_number(left), member_number(right)
     if isinstance(left, UnknownValue) or isinstance(right, UnknownValue):
         return _compare_unknown(machine, kind, left, right, counting)
     if isinstance(left, PLAIN) and isinstance(right, PLAIN):
@@ -272,6 +284,7 @@ def _contains(machine: Machine, item: Value, container: Value) -> bool | None:
 
 def unary(machine: Machine, kind: type[ast.unaryop], operand: Value) -> Value:
     """``op operand``, except ``not``."""
+    operand = member_number(operand)
     if isinstance(operand, (int, float)):
         if kind is ast.USub:
             return -operand
@@ -298,6 +311,8 @@ def truth(value: Value) -> bool | None:
     if isinstance(value, (UnknownValue, NumpyValue, ArrayValue)):
         return None
     if isinstance(value, Instance):
+        if value.cls.counts:
+            return bool(value.attributes.get("value", True))
         if value.cls.find("__bool__") or value.cls.find("__len__"):
             return None
         return None if value.cls.has_outside_base else True

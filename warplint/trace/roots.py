@@ -60,7 +60,7 @@ def opens_tape(node: Definition) -> bool:
 
 
 def start(machine: Machine, root: Root) -> None:
-    """Call a root: arguments without a default are unknown, ``self`` is an object whose ``__init__`` ran on unknowns."""
+    """Call a root: arguments without a default are unknown, ``self`` is made by ``__init__`` with unknowns."""
     module = machine.frame.module
     if root.owner is None:
         function = global_value(machine, module, root.node.name)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class TraceSettings:
     """Limits of one run of one root, and the version of Warp that the rules speak of.
 
-    ``steps`` counts statements and calls, ``launches`` kernel launches, ``seconds`` is the wall clock of one file (all its roots together).
-    ``rounds`` bounds a loop of known count, ``items`` a comprehension; ``unknown_rounds`` is how often a loop of
-    unknown count runs.
+    ``steps`` counts statements and calls, ``launches`` kernel launches, ``seconds`` is the processor time of one file
+    (all its roots together), ``depth`` the nesting of calls. ``rounds`` bounds a loop of known count, ``items`` a
+    comprehension; ``unknown_rounds`` is how often a loop of unknown count runs.
     """
 
     warp: tuple[int, int] = (1, 19)

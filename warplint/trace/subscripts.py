@@ -29,9 +29,9 @@ def load_item(machine: Machine, container: Value, index: Value, node: ast.Subscr
     index = known_index(machine, index)
     if isinstance(container, (list, tuple, str, bytes, range, dict)):
         value = _plain_item(machine, container, index)
-        if node is not None and type(container) is not dict and not isinstance(node.slice, ast.Constant):
-            if machine.caches.wraps_around(node.slice):
-                stamp(machine, value, "index")
+        position = None if node is None or isinstance(container, dict) else node.slice
+        if position is not None and machine.caches.wraps_around(position):
+            stamp(machine, value, "index")
         return value
     if isinstance(container, ArrayValue):
         return container.indexed(index)

@@ -194,6 +194,8 @@ class Class:
     is_dataclass: bool = False
     is_struct: bool = False
     is_tuple: bool = False
+    counts: bool = False
+    """An ``IntEnum`` or ``IntFlag``: its members calculate as their numbers."""
 
     @cached_property
     def ancestry(self) -> tuple[Class, ...]:
@@ -404,8 +406,13 @@ BREAK = Signal("break")
 CONTINUE = Signal("continue")
 
 
+_SOURCELESS = frozenset({int, float, str, bool, type(None), bytes, range, External})
+
+
 def sources_of(value: Value, depth: int = 3) -> frozenset[int]:
     """The memories whose contents went into ``value`` by way of the host."""
+    if type(value) in _SOURCELESS:
+        return NO_SOURCES
     if isinstance(value, UnknownValue):
         return value.sources
     found: frozenset[int] | None = getattr(value, "sources", None)

@@ -296,6 +296,30 @@ def _attrgetter(machine: Machine, call: Call) -> Value:
     return Native("attrgetter", run)
 
 
+def _signature(machine: Machine, call: Call) -> Value:
+    """``inspect.signature`` of a function of the project."""
+    function = call.get(0, "obj")
+    target = function.function if isinstance(function, Bound) else function
+    if not isinstance(target, Function):
+        return UnknownValue("the signature of something unknown")
+    arguments = target.node.args
+    groups = (
+        ("POSITIONAL_ONLY", arguments.posonlyargs),
+        ("POSITIONAL_OR_KEYWORD", arguments.args),
+        ("VAR_POSITIONAL", [arguments.vararg] if arguments.vararg else []),
+        ("KEYWORD_ONLY", arguments.kwonlyargs),
+        ("VAR_KEYWORD", [arguments.kwarg] if arguments.kwarg else []),
+    )
+    parameters = {
+        parameter.arg: Record("parameter", {"name": parameter.arg, "kind": External(f"inspect.Parameter.{kind}")})
+        for kind, members in groups
+        for parameter in members
+    }
+    if isinstance(function, Bound):
+        parameters.pop(next(iter(parameters), ""), None)
+    return Record("signature", {"parameters": parameters})
+
+
 def _generic_copy(machine: Machine, call: Call) -> Value:
     value = call.get(0, "x")
     return list(machine.iterate(value) or ()) if isinstance(value, Generator) else value
@@ -338,6 +362,7 @@ MODELS: dict[str, Callable[[Machine, Call], Value]] = {
     "copy.deepcopy": _deepcopy,
     "types.SimpleNamespace": _namespace,
     "argparse.Namespace": _namespace,
+    "inspect.signature": _signature,
     "operator.itemgetter": _itemgetter,
     "operator.attrgetter": _attrgetter,
     "tqdm.tqdm": _generic_copy,
