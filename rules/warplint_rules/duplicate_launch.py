@@ -77,8 +77,10 @@ def _repeated(repeat: Repeat, flow: Dataflow) -> Finding:
         frame.span,
         f"{kernel} is recorded twice with the same arguments: {consequence}",
         [
-            *wording.label(repeat.first.span, Role.LAUNCH, "the same launch before"),
-            *wording.label(repeat.second.span, Role.LAUNCH, "the launch again"),
+            *wording.label(
+                wording.parting(repeat.second.stack, repeat.first.stack).span, Role.NOTE, "recorded here before"
+            ),
+            *wording.label(repeat.second.span, Role.LAUNCH, "the launch"),
             *wording.label(clearing.span if clearing is not None else None, Role.WRITE, "cleared here"),
             *wording.tape_labels(repeat.recording),
         ],

@@ -66,7 +66,10 @@ def detect(context: Context) -> Iterable[Finding]:
 def _launched(found: LaunchedFault, flow: Dataflow) -> Finding:
     kernel = found.launch.kernel
     name = wording.operation_name(found.launch)
-    matters = f"; {name} is launched on a tape and this reaches the loss: write the result to another array"
+    instead = (
+        "make a new vector" if found.fault.kind is KernelFaultKind.COMPONENT_MULTIPLY else "write to another array"
+    )
+    matters = f"; {name} is launched on a tape and this reaches the loss: {instead}"
     return wording.finding(
         RULE,
         Severity.WARNING if found.established else Severity.INFO,

@@ -108,7 +108,11 @@ def _finding(group: Overwrites, flow: Dataflow) -> Finding:
         _message(first, shown, flow),
         [
             *wording.label(first.reader.event.span, Role.READ, _read_text(first, flow)),
-            *wording.label(first.write.event.span, Role.WRITE, f"overwritten here by {_round(first, flow)}"),
+            *wording.label(
+                first.write.event.span,
+                Role.WRITE,
+                f"overwritten here by {wording.round_of(first.write.event, first.recording, flow)}",
+            ),
             *(label for member in shown for label in wording.allocation_label(member.array.memory, flow)),
             *wording.tape_labels(first.recording),
         ],
@@ -127,24 +131,16 @@ def _place(overwrite: Overwrite) -> Frame:
     )
 
 
-def _round(overwrite: Overwrite, flow: Dataflow) -> str:
-    return wording.round_of(overwrite.write.event, overwrite.recording, flow)
-
-
 def _message(first: Overwrite, shown: Overwrites, flow: Dataflow) -> str:
     arrays = wording.listing(wording.array_name(overwrite.array, flow) for overwrite in shown)
     reader = wording.operation_name(first.reader.event)
     if first.read is None:
-        why = (
-            "before Warp 1.13 the second store's adjoint does not consume the array's gradient, so it is counted twice"
-        )
+        why = "before Warp 1.13 the second store's adjoint leaves the array's gradient, which is counted twice"
     else:
         why = f"the adjoint of {reader} needs it ({_need_text(first)})"
     reuse = "take turns" if " and " in arrays else "is reused"
-    return (
-        f"{arrays} {reuse} on one tape: {_round(first, flow)} overwrites what {reader} read before, and {why}; "
-        "keep one array per step"
-    )
+    events = wording.sequence(first.write.event, first.reader.event, first.recording, flow)
+    return f"{arrays} {reuse} on one tape: {events}, and {why}; keep one array per step"
 
 
 def _need_text(overwrite: Overwrite) -> str:

@@ -60,6 +60,15 @@ def round_of(event: Event, recording: Recording, flow: Dataflow) -> str:
     return f"the {ordinal(alike.index(event.seq) + 1)} launch of {operation_name(event)}"
 
 
+def sequence(write: Event, read: Event, recording: Recording, flow: Dataflow) -> str:
+    """``the 3rd launch of `step` overwrites what the 2nd one read``."""
+    later, earlier = round_of(write, recording, flow), round_of(read, recording, flow)
+    name = operation_name(read)
+    if operation_name(write) == name and earlier.endswith(f"launch of {name}"):
+        earlier = earlier.replace(f"launch of {name}", "one")
+    return f"{later} overwrites what {earlier} read"
+
+
 def label(span: Span | None, role: Role, text: str) -> tuple[Label, ...]:
     """One label, or none where the place is not known."""
     return (Label(span, role, text),) if span is not None else ()
@@ -118,8 +127,7 @@ def finding(
     ties: Anchor,
 ) -> Finding:
     """A finding of ``rule``, its labels without repetition."""
-    shown = places(one for one in labels if one.span != span)
-    return Finding(rule.code, rule.name, severity, span, message, shown, source=source, anchor=ties)
+    return Finding(rule.code, rule.name, severity, span, message, places(labels), source=source, anchor=ties)
 
 
 def strongest(findings: Sequence[Finding]) -> tuple[Finding, ...]:
