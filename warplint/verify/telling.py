@@ -252,10 +252,9 @@ def _value(parameter: Any) -> Any:
     if isinstance(parameter, array_type()):
         return None
     try:
-        values = np.ctypeslib.as_array(parameter).ravel()
+        return [float(number) for number in np.ctypeslib.as_array(parameter).ravel()[:32]]
     except (TypeError, AttributeError, ValueError):
         return None
-    return [float(number) for number in values[:32]]
 
 
 def _captured(function: Any) -> dict[str, Any]:

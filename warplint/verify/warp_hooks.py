@@ -534,7 +534,7 @@ class Hooks:
             return lambda address: self._guarded(lambda o: o.free(original, address), lambda: original(address))
         if "_destroy_" in name:
             return lambda *args: self._guarded(lambda o: o.destroy(name, original, args), lambda: original(*args))
-        if "_create_" in name or "_from_" in name:
+        if "_create_" in name or (name.startswith("wp_volume_") and "_from_" in name and "rebuild" not in name):
             return self._creating_route(name, original)
 
         def route(*args: Any) -> Any:
