@@ -99,3 +99,18 @@ def test_gradient_reaches_exactly_the_arrays_that_are_active(name, kernels):
     gradients = _gradients(summary, kernels, None)
     reached = {path for path, gradient in gradients.items() if np.any(gradient) and path not in summary.written_paths}
     assert reached == active - summary.written_paths
+
+
+def test_the_table_of_builtins_agrees_with_warp():
+    from warp._src.context import builtin_functions
+
+    from warplint.kernels.builtins import Derivative, table
+
+    if not wp.config.version.startswith("1.19"):
+        pytest.skip("the table is that of Warp 1.19")
+    cutting = {Derivative.FLAT, Derivative.MISSING}
+    for name, function in builtin_functions.items():
+        if function.is_differentiable:
+            assert table().derivative(name) not in cutting, name
+    cut = {name for name, how in table().derivatives.items() if how in cutting}
+    assert all(name in builtin_functions and not builtin_functions[name].is_differentiable for name in cut)

@@ -14,7 +14,7 @@ from warplint.kernels.source import Adjoint, Builtin, Function, Struct, TypeAlia
 from warplint.kernels.stores import Stores, Target
 from warplint.kernels.summary import Cut, StoreKind
 from warplint.kernels.types import COMPOSITES, Kind, Type
-from warplint.kernels.values import ABSENT, NOTHING, Place, Value, joined, union
+from warplint.kernels.values import ABSENT, NOTHING, Place, Value, joined, union, without
 from warplint.names import dotted
 
 DEEPEST_CALL = 32
@@ -309,9 +309,10 @@ class Calls(Stores):
         if function.adjoint is Adjoint.CUSTOM:
             value = self._custom(value, given, node)
         if function.replay is not None:
-            value = value.like(tokens=self._replayed(function.replay, values, keywords, node))
+            tokens = self._replayed(function.replay, values, keywords, node)
+            value = value.like(tokens=tokens, components=None, fields=None)
         recomputed = self.ledger.carried & ~union(argument.tokens for argument in given)
-        return value.like(tokens=value.tokens & ~recomputed)
+        return without(value, recomputed) if recomputed else value
 
     def _executed(
         self, function: Function, values: Sequence[Value], keywords: Mapping[str, Value], node: ast.Call
@@ -381,7 +382,7 @@ class Calls(Stores):
         arguments = self.linear(given)
         active = value.active | arguments.active
         needs = arguments.needs | self.need(value.tokens | arguments.tokens, active, node)
-        return value.like(active=active, needs=needs)
+        return value.like(active=active, needs=needs, components=None, fields=None)
 
     def _native(self, function: Function, given: Sequence[Value], node: ast.Call) -> Value:
         """A native snippet: it may read and store to any array it gets; without an adjoint, gradient stops here."""

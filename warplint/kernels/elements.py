@@ -76,10 +76,12 @@ class Elements(Operations):
     def component(self, owner: Value, keys: tuple[int, ...]) -> Value:
         """The component at constant ``keys``: exact where the components are known."""
         of = owner.type
-        if owner.components is not None:
-            number = flat_index(of, keys)
-            if number is not None and -len(owner.components) <= number < len(owner.components):
-                return owner.components[number]
+        found = positions(owner, keys)
+        if owner.components is not None and found:
+            parts = owner.components[found.start : found.stop]
+            if len(keys) == 1 and of.kind is Kind.MATRIX:
+                return self.linear(parts).like(type=Type(Kind.VECTOR, of.floating, length=len(parts)), components=parts)
+            return parts[0]
         if of.kind is Kind.TUPLE:
             text = f"{owner.symbol}[{keys[0]}]" if owner.symbol else ""
             return self._part(owner, types.INTEGER, "").like(symbol=text)
@@ -168,11 +170,19 @@ def component_keys(indices: tuple[Value, ...]) -> tuple[int, ...] | None:
     return numbers if len(numbers) == len(keys) else None
 
 
-def flat_index(of: Type, keys: tuple[int, ...]) -> int | None:
-    """The position of a component in the list of components; None for a row of a matrix."""
-    if of.kind is Kind.MATRIX:
-        return keys[0] * of.columns + keys[1] if len(keys) == 2 and of.columns else None
-    return keys[0] if len(keys) == 1 else None
+def positions(owner: Value, keys: tuple[int, ...] | None) -> range:
+    """The positions among a composite's components that constant keys mean: one, a matrix' row, none if unknown."""
+    if owner.components is None or keys is None:
+        return range(0)
+    count, columns = len(owner.components), owner.type.columns
+    if owner.type.kind is not Kind.MATRIX:
+        number, width = keys[0] if len(keys) == 1 else count, 1
+    elif not columns:
+        return range(0)
+    else:
+        number, width = keys[0] * columns + (keys[1] if len(keys) == 2 else 0), columns if len(keys) == 1 else 1
+    number += count if number < 0 else 0
+    return range(number, number + width) if number >= 0 and number + width <= count else range(0)
 
 
 def _entry(entries: tuple[object, ...] | list[object], indices: tuple[Value, ...]) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,10 @@ from warplint.kernels.values import members
 
 SpanOf = Callable[[ast.AST, File], Span]
 
-_LOST: dict[TokenKind, KernelFaultKind] = {TokenKind.COMPONENT: KernelFaultKind.COMPONENT_MULTIPLY}
+_LOST: dict[TokenKind, KernelFaultKind] = {
+    TokenKind.COMPONENT: KernelFaultKind.COMPONENT_MULTIPLY,
+    TokenKind.REASSIGNED: KernelFaultKind.COMPONENT_REASSIGN,
+}
 """Tokens that are gone whatever happens in memory, and the fault that needing one is."""
 
 
@@ -37,7 +41,8 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
     """All faults of the kernel, in the order of the statements they stand at."""
     consumers = _consumers(ledger)
     drafts: dict[tuple[object, ...], _Draft] = {}
-    for key, draft in (*_multiplied(ledger), *_lost(ledger, consumers), *_overwritten(ledger, consumers)):
+    found = (_multiplied(ledger), _lost(ledger, consumers), _mutated(ledger, consumers), _looped(ledger, consumers))
+    for key, draft in itertools.chain(*found, _overwritten(ledger, consumers)):
         known = drafts.setdefault(key, draft)
         known.given |= draft.given
         known.into |= draft.into
@@ -86,7 +91,41 @@ def _lost(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tupl
             kind = _LOST.get(token.kind)
             if kind is not None:
                 draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path)
-                yield (kind, need.node, token.node), draft
+                yield (kind, need.node), draft
+
+
+def _mutated(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:
+    """A component assigned after an adjoint took the whole of its vector, of which there is but one copy."""
+    kind = KernelFaultKind.COMPONENT_REASSIGN
+    for mutation in ledger.mutations:
+        for number in members(mutation.readers):
+            if number in consumers:
+                given, into = ledger.needs[number].given, set(consumers[number])
+                yield (
+                    (kind, mutation.node),
+                    _Draft(kind, mutation.node, mutation.file, mutation.order, None, given, into),
+                )
+
+
+def _looped(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:
+    """The first need, in each dynamic loop and behind it, of a local that the loop keeps only one copy of.
+
+    Needs of a condition come last: once the carried local is read by an operation, that is the place to show.
+    """
+    kind = KernelFaultKind.DYNAMIC_LOOP
+    first: dict[ast.AST, tuple[bool, int, _Draft]] = {}
+    for number, into in consumers.items():
+        need = ledger.needs[number]
+        for token in map(ledger.tokens.__getitem__, members(need.tokens & ledger.carried)):
+            if (token.node, token.path) in ledger.filled:
+                continue
+            draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path)
+            rank = (bool(need.what), need.order, draft)
+            known = first.get(token.node)
+            if known is None or rank[:2] < known[:2]:
+                first[token.node] = rank
+    for loop, (_, _, draft) in first.items():
+        yield (kind, loop), draft
 
 
 def _overwritten(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:

@@ -49,7 +49,9 @@ class TokenKind(enum.Enum):
     ATOMIC = "atomic"
     """The old value that an atomic returned: gone as soon as it is there."""
     COMPONENT = "component"
-    """A component of a local composite that was replaced in place: its cotangent is not cleared."""
+    """A component of a local composite that was multiplied in place: its cotangent is not cleared."""
+    REASSIGNED = "reassigned"
+    """A component of a local composite that was assigned in place: the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +110,16 @@ class StoreRecord:
         return union(index.varies for index in self.index)
 
 
+@dataclass(frozen=True, eq=False)
+class Mutation:
+    """A component of a local composite was assigned after ``readers`` (needs) had read the whole of it."""
+
+    node: ast.AST
+    file: File
+    order: int
+    readers: int
+
+
 @dataclass(frozen=True)
 class Mark:
     """A point to which the ledger can go back: a trial pass over a loop's body leaves no records."""
@@ -138,6 +150,11 @@ class Ledger:
     lane_names: dict[int, str] = field(default_factory=dict)
     loops: dict[tuple[object, ...], int] = field(default_factory=dict)
     branches: int = 0
+    readers: dict[Value, int] = field(default_factory=dict)
+    """The needs whose operation took this very value of a local composite as a whole."""
+    mutations: list[Mutation] = field(default_factory=list)
+    filled: set[tuple[ast.AST, str]] = field(default_factory=set)
+    """Loops and the local composites whose components they assign: a fault of its own (COMPONENT_REASSIGN)."""
     _token_numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
     _need_numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
     _path_names: dict[int, frozenset[str]] = field(default_factory=dict)

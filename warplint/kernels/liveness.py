@@ -22,11 +22,14 @@ class Names:
 
 @dataclass(frozen=True)
 class LoopFacts:
-    """What the text of a loop says. ``size`` counts its nodes; ``statics`` are the calls of ``static`` in it."""
+    """What the text of a loop says: ``leaves`` is its first ``break``, ``statics`` its calls of ``static``.
+
+    ``size`` counts its nodes.
+    """
 
     carried: frozenset[str]
     assigned: frozenset[str]
-    breaks: bool
+    leaves: ast.Break | None
     size: int
     statics: tuple[ast.Call, ...]
 
@@ -41,20 +44,23 @@ def facts_of(loop: ast.For | ast.While) -> LoopFacts:
     nodes = list(ast.walk(loop))
     statics = tuple(each for each in nodes if isinstance(each, ast.Call) and _last_name(each.func) == "static")
     carried = frozenset(names.exposed & names.assigned)
-    return LoopFacts(carried, frozenset(names.assigned), has_break(loop.body), len(nodes), statics)
+    return LoopFacts(carried, frozenset(names.assigned), first_break(loop.body), len(nodes), statics)
 
 
 def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def has_break(statements: Sequence[ast.stmt]) -> bool:
-    """Whether a ``break`` leaves the loop whose body this is (those of loops inside it do not)."""
-    return any(
-        isinstance(statement, ast.Break)
-        or (isinstance(statement, ast.If) and (has_break(statement.body) or has_break(statement.orelse)))
-        for statement in statements
-    )
+def first_break(statements: Sequence[ast.stmt]) -> ast.Break | None:
+    """The first ``break`` that leaves the loop whose body this is (those of loops inside it do not)."""
+    for statement in statements:
+        if isinstance(statement, ast.Break):
+            return statement
+        if isinstance(statement, ast.If):
+            found = first_break(statement.body) or first_break(statement.orelse)
+            if found is not None:
+                return found
+    return None
 
 
 def _block(statements: Sequence[ast.stmt], names: Names) -> None:

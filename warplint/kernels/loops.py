@@ -18,7 +18,7 @@ from warplint.kernels.ledger import Token, TokenKind
 from warplint.kernels.liveness import LoopFacts, facts_of
 from warplint.kernels.operations import Condition, End, Environment, Exit, LoopExits
 from warplint.kernels.types import Kind
-from warplint.kernels.values import ABSENT, Value, constant
+from warplint.kernels.values import ABSENT, Value, constant, members, union
 
 MOST_PASSES = 6
 """Joining passes over a loop's body before the fixpoint is taken as reached; sets only grow, two or three suffice."""
@@ -55,9 +55,16 @@ class Loops(Calls):
         """``while test``."""
 
         def begin() -> Condition:
-            return self.condition(self.evaluate(node.test), node.test, "the condition ", loop=True)
+            test = self.evaluate(node.test)
+            test = test.like(tokens=test.tokens & ~self._tokens_of(node))
+            return self.condition(test, node.test, "the condition ", loop=True)
 
         self._fixpoint(Loop(node, facts_of(node), self._loop_bit(node), True, begin))
+
+    def _tokens_of(self, loop: ast.AST) -> int:
+        """The tokens of a loop's own carried locals: the backward pass counts through the loop as the forward did."""
+        tokens = self.ledger.tokens
+        return union(1 << number for number in members(self.ledger.carried) if tokens[number].node is loop)
 
     # -- unrolling -----------------------------------------------------------------------------------------------
 
@@ -65,7 +72,7 @@ class Loops(Calls):
         """Warp's own decision (``Adjoint.get_unroll_range``)."""
         if self._contains_static(node):
             return True
-        return len(numbers) <= self.max_unroll and not facts_of(node).breaks
+        return len(numbers) <= self.max_unroll and facts_of(node).leaves is None
 
     def _contains_static(self, node: ast.For) -> bool:
         """A ``wp.static`` that could not be evaluated at declaration, since it reads locals, forces unrolling."""
@@ -149,6 +156,7 @@ class Loops(Calls):
         height = len(self.conditions)
         outer_bits, exits = self.loop_bits, LoopExits(height)
         self.loop_bits |= loop.bit
+        self.loop_nodes.append(loop.node)
         self.frame.locals = dict(entry)
         self.frame.loops.append(exits)
         condition = loop.begin()
@@ -157,6 +165,7 @@ class Loops(Calls):
         self._leave(height)
         self.frame.loops.pop()
         self.loop_bits = outer_bits
+        self.loop_nodes.pop()
         ends = [Exit(self.frame.locals, ())] if end is End.REACHED else []
         return ends + exits.at_continue, exits.at_break, condition
 
@@ -179,15 +188,15 @@ class Loops(Calls):
 
     def _after(self, loop: Loop, leaving: Environment, condition: Condition) -> Iterator[tuple[str, Value]]:
         """The locals that the body assigned, as the code behind the loop sees them."""
-        breaking = loop.loses_locals and loop.facts.breaks
+        leaves = loop.facts.leaves if loop.loses_locals else None
         for name in loop.facts.assigned:
             value = leaving.get(name)
             if value is None or value.places:
                 continue
             value = self._overwritten(loop, name, self.chosen(value, condition), TokenKind.AFTER)
-            if breaking:
+            if leaves is not None:
                 lost = value.tokens & self.ledger.carried
-                value.needs |= self.need(lost, value.active, loop.node, "the loop with a break ")
+                value.needs |= self.need(lost, value.active, leaves, "what is left behind by ")
             yield name, value
 
     def _overwritten(self, loop: Loop, name: str, value: Value, kind: TokenKind) -> Value:

@@ -12,7 +12,7 @@ from warplint.kernels.builtins import Derivative, table
 from warplint.kernels.ledger import Arms, File, Ledger
 from warplint.kernels.source import Scope
 from warplint.kernels.summary import Cut
-from warplint.kernels.types import Kind, Type
+from warplint.kernels.types import COMPOSITES, Kind, Type
 from warplint.kernels.values import Value, joined, joined_type, union
 
 
@@ -92,6 +92,7 @@ class Operations:
         self.conditions: list[Condition] = []
         self.loop_bits = 0
         """The dynamic loops that are being executed."""
+        self.loop_nodes: list[ast.AST] = []
         self.table = table()
         self.annotations: dict[ast.expr, Type] = {}
 
@@ -104,7 +105,11 @@ class Operations:
             return self.flat(arguments, Cut.NONDIFFERENTIABLE)
         value = self.linear(arguments)
         if value.active and derivative is not Derivative.LINEAR:
-            value.needs |= self._read_by_adjoint(name, derivative, arguments, node)
+            needs = self._read_by_adjoint(name, derivative, arguments, node)
+            value.needs |= needs
+            for argument in arguments:
+                if argument.type.kind in COMPOSITES:
+                    self.ledger.readers[argument] = self.ledger.readers.get(argument, 0) | needs
         return value
 
     def _read_by_adjoint(self, name: str, derivative: Derivative, arguments: list[Value], node: ast.AST) -> int:
@@ -176,7 +181,7 @@ class Operations:
         if not (by.tokens or by.depends or by.threads or by.varies):
             return value
         ledger = self.ledger
-        return value.like(
+        selected = value.like(
             tokens=value.tokens | by.tokens,
             needs=value.needs | ledger.need(by.tokens, value.active, by.node, by.file, by.what),
             depends=value.depends | by.depends,
@@ -185,6 +190,11 @@ class Operations:
             varies=value.varies | by.varies,
             load=None,
         )
+        if value.components is not None:
+            selected.components = tuple(self.chosen(part, by) for part in value.components)
+        if value.fields is not None:
+            selected.fields = {name: self.chosen(part, by) for name, part in value.fields.items()}
+        return selected
 
     def meet(self, environments: Iterable[Exit]) -> Environment:
         """What holds where several ways meet: a local that differs was selected by the ways' conditions."""

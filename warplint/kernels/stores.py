@@ -6,12 +6,12 @@ import ast
 from dataclasses import dataclass
 
 from warplint.kernels import types
-from warplint.kernels.elements import component_keys, flat_index, index_text
+from warplint.kernels.elements import component_keys, index_text, positions
 from warplint.kernels.expressions import Expressions
-from warplint.kernels.ledger import StoreRecord, Token, TokenKind
+from warplint.kernels.ledger import Mutation, StoreRecord, Token, TokenKind
 from warplint.kernels.summary import Cut, StoreKind
 from warplint.kernels.types import COMPOSITES, Kind, Type
-from warplint.kernels.values import ABSENT, Place, Value, joined
+from warplint.kernels.values import ABSENT, Place, Value, joined, needing
 
 _ACCUMULATING = (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor)
 _MULTIPLYING = (ast.Mult, ast.Div, ast.MatMult)
@@ -94,8 +94,20 @@ class Stores(Expressions):
                 for place in target.places:
                     self.store(place, target, StoreKind.STORE, value, statement)
             elif target.name in self.frame.locals and target.steps:
-                updated = self._updated(target.owner, target.steps, value, statement)
-                self.frame.locals[target.name] = updated
+                self._assign_part(target, value, node, statement)
+
+    def _assign_part(self, target: Target, value: Value, node: ast.expr, statement: ast.AST) -> None:
+        """``v[0] = e`` on a local. Warp stores into the one copy of ``v`` that all of its readers share."""
+        if self._ends_in_composite(target, node) and len(target.steps) == 1:
+            old = self._followed(target.owner, target.steps, node)
+            value = self._replaced_in_place(old, value, target, statement, TokenKind.REASSIGNED)
+            self.ledger.filled.update((loop, target.name) for loop in self.loop_nodes)
+            readers = self.ledger.readers.get(target.owner, 0)
+            if readers:
+                self.ledger.mutations.append(Mutation(statement, self.frame.file, self.ledger.order, readers))
+        updated = self._updated(target.owner, target.steps, value, statement)
+        self.ledger.readers[updated] = self.ledger.readers.get(target.owner, 0)
+        self.frame.locals[target.name] = updated
 
     def bind(self, name: str, value: Value, statement: ast.AST) -> None:
         """Give a local its value. Integers without a symbol get one, so that what they index can be compared."""
@@ -119,10 +131,10 @@ class Stores(Expressions):
             for place in target.places:
                 self._augment_element(place, target, self.evaluate(node.value), node)
         elif target.name in self.frame.locals:
-            old = self._old(target, node.target)
+            old = self._followed(target.owner, target.steps, node.target)
             value = self.operator(node.op, old, self.evaluate(node.value), node)
-            if not isinstance(node.op, _ACCUMULATING):
-                value = self._replaced_in_place(old, value, target, node)
+            if not isinstance(node.op, _ACCUMULATING) and self._ends_in_composite(target, node.target):
+                value = self._replaced_in_place(old, value, target, node, TokenKind.COMPONENT)
             self.frame.locals[target.name] = self._updated(target.owner, target.steps, value, node)
 
     def _augment_element(self, place: Place, target: Target, value: Value, node: ast.AugAssign) -> None:
@@ -146,10 +158,6 @@ class Stores(Expressions):
         )
         self.store(place, target, StoreKind.MULTIPLY, product, node, value.active if own else 0)
 
-    def _old(self, target: Target, node: ast.expr) -> Value:
-        """The value of a local's component before it is changed."""
-        return self._followed(target.owner, target.steps, node)
-
     def _followed(self, value: Value, steps: list[Step], node: ast.expr) -> Value:
         """The part of a value at the end of ``steps``."""
         for step in steps:
@@ -159,22 +167,23 @@ class Stores(Expressions):
                 value = self.subscripted(value, step.indices, node)
         return value
 
-    def _replaced_in_place(self, old: Value, value: Value, target: Target, node: ast.AugAssign) -> Value:
-        """``v[0] *= e`` on a local: Warp does not clear the component's cotangent, so the old value gets too much.
+    def _replaced_in_place(self, old: Value, value: Value, target: Target, node: ast.AST, kind: TokenKind) -> Value:
+        """A component's new value. Warp does not clear the component's cotangent, so the old value gets too much.
 
-        Measured: wrong whenever gradient flows into the old component, also when ``e`` is a literal; right otherwise.
+        Measured, for ``v[0] = e`` as for ``v[0] *= e``: wrong whenever gradient flows into the old component, also
+        when ``e`` is a literal; right otherwise.
         """
-        if target.owner.local or not self._ends_in_composite(target, node.target):
+        if not old.active:
             return value
-        token = self.ledger.token(
-            Token(TokenKind.COMPONENT, target.name, "", "", self.ledger.order, node, self.frame.file),
-            (node, self.frame.functions),
-        )
-        return value.like(needs=value.needs | self.need(token, old.active, node))
+        order, file = self.ledger.order, self.frame.file
+        token = self.ledger.token(Token(kind, target.name, "", "", order, node, file), (node, self.frame.functions))
+        return needing(value, self.need(token, old.active, node))
 
     def _ends_in_composite(self, target: Target, node: ast.expr) -> bool:
         """Whether the last step of a local target takes a component of a vector, matrix, quaternion or transform."""
         value = self._followed(target.owner, target.steps[:-1], node)
+        if value.local:
+            return False
         if value.type.kind is Kind.UNKNOWN:
             return bool(target.steps[-1].indices) or target.steps[-1].attribute in ("x", "y", "z", "w")
         return value.type.kind in COMPOSITES
@@ -190,14 +199,19 @@ class Stores(Expressions):
             base = [] if owner.fields is not None and step.attribute in owner.fields else [owner]
             return self.linear([*base, *fields.values()]).like(type=owner.type, fields=fields)
         keys = component_keys(step.indices) if step.indices else _named_component(step.attribute)
-        number = flat_index(owner.type, keys) if keys is not None else None
-        if (
-            owner.components is not None
-            and number is not None
-            and -len(owner.components) <= number < len(owner.components)
-        ):
+        found = positions(owner, keys)
+        if owner.components is not None and found:
             parts = list(owner.components)
-            parts[number] = self._updated(parts[number], rest, value, node)
+            if len(found) == 1:
+                parts[found.start] = self._updated(parts[found.start], rest, value, node)
+            elif not rest:
+                known = value.components
+                row = known if known is not None and len(known) == len(found) else (value,) * len(found)
+                parts[found.start : found.stop] = row
+            else:
+                row_of = self.component(owner, (found.start // len(found),))
+                changed = self._updated(row_of, rest, value, node).components
+                parts[found.start : found.stop] = changed if changed is not None else (value,) * len(found)
             return self.linear(parts).like(type=owner.type, components=tuple(parts))
         part = self.steered(value, step.indices, node)
         return joined(owner, part).like(

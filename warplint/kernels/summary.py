@@ -102,6 +102,8 @@ class KernelFaultKind(str, enum.Enum):
     INPLACE_MULTIPLY = "inplace-multiply"
     COMPONENT_MULTIPLY = "component-multiply"
     READ_THEN_OVERWRITTEN = "read-then-overwritten"
+    COMPONENT_REASSIGN = "component-reassign"
+    DYNAMIC_LOOP = "dynamic-loop"
 
 
 @dataclass(frozen=True)

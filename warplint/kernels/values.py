@@ -176,6 +176,24 @@ def joined(a: Value, b: Value) -> Value:
     )
 
 
+def needing(value: Value, needs: int) -> Value:
+    """A value that, like each of its components, has further needs."""
+    more = value.like(needs=value.needs | needs)
+    if value.components is not None:
+        more.components = tuple(needing(part, needs) for part in value.components)
+    return more
+
+
+def without(value: Value, tokens: int) -> Value:
+    """A value that does not stand on ``tokens``, nor do its parts."""
+    kept = value.like(tokens=value.tokens & ~tokens)
+    if value.components is not None:
+        kept.components = tuple(without(part, tokens) for part in value.components)
+    if value.fields is not None:
+        kept.fields = {name: without(part, tokens) for name, part in value.fields.items()}
+    return kept
+
+
 def union(bits: Iterable[int]) -> int:
     """The union of bit sets."""
     result = 0
