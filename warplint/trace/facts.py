@@ -118,6 +118,22 @@ def takes_modulo(index: ast.expr) -> bool:
     return any(isinstance(item, ast.BinOp) and isinstance(item.op, wrapping) for item in ast.walk(index))
 
 
+def rings_of(loop: ast.For | ast.AsyncFor | ast.While) -> tuple[ast.expr, ...]:
+    """The names and attributes that a loop's body indexes modulo something."""
+    found: dict[str, ast.expr] = {}
+    for statement in loop.body:
+        for item in ast.walk(statement):
+            if isinstance(item, ast.Subscript) and _is_path(item.value) and takes_modulo(item.slice):
+                found[ast.dump(item.value)] = item.value
+    return tuple(found.values())
+
+
+def _is_path(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
 def mentions(node: ast.AST | Iterable[ast.AST], names: frozenset[str]) -> bool:
     """Whether a name or attribute among ``names`` occurs anywhere below."""
     roots = [node] if isinstance(node, ast.AST) else list(node)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from warplint.trace import operators
-from warplint.trace.machine import Frame, Machine
+from warplint.trace.machine import Frame, Machine, Unwinding
 from warplint.trace.values import (
     Environment,
     Generator,
@@ -22,11 +22,12 @@ from warplint.trace.values import (
 
 _EPOCHS = 3
 _ARITHMETIC = 8
+_LONGEST_RING = 16
 _LONG_EPOCH = 1_000
 """Events in the first rounds of a loop of epochs after which two of them are enough."""
 
 
-class _Left(Exception):
+class _Left(Unwinding):
     """A loop over a generator was left early: the generator is closed."""
 
     def __init__(self, signal: Signal | None) -> None:
@@ -36,11 +37,13 @@ class _Left(Exception):
 
 def execute_for(machine: Machine, frame: Frame, node: ast.For) -> Signal | None:
     """``for``: over a generator its body runs in step with the loop's."""
+    outer_rings, machine.rings = machine.rings, [*machine.rings, *_rings_in_sight(machine, frame, node)]
     iterable = machine.evaluate(node.iter, frame)
+    items = iterate_for_loop(machine, iterable)
+    machine.rings = outer_rings
     if isinstance(iterable, Generator) and iterable.items is None:
         return _for_generator(machine, frame, node, iterable)
-    items = iterate_for_loop(machine, iterable, node)
-    rounds = _Rounds(machine, node)
+    rounds = _Rounds(machine, node, counts=isinstance(iterable, range))
     machine.loops += 1
     try:
         for item in islice(items, machine.settings.rounds):
@@ -59,8 +62,9 @@ def execute_for(machine: Machine, frame: Frame, node: ast.For) -> Signal | None:
 
 def execute_while(machine: Machine, frame: Frame, node: ast.While) -> Signal | None:
     """``while``: a known condition exactly; an unknown one for as many rounds as stand for an unknown count."""
-    rounds = _Rounds(machine, node)
+    rounds = _Rounds(machine, node, counts=True)
     unknown = 0
+    most = max([machine.settings.unknown_rounds, *(length + 1 for length in _rings_in_sight(machine, frame, node))])
     machine.loops += 1
     try:
         for _ in range(machine.settings.rounds):
@@ -69,7 +73,7 @@ def execute_while(machine: Machine, frame: Frame, node: ast.While) -> Signal | N
             if condition is False:
                 break
             if condition is None or endless:
-                if unknown >= machine.settings.unknown_rounds:
+                if unknown >= most:
                     break
                 unknown += 1
             signal = machine.execute(node.body, frame)
@@ -101,8 +105,20 @@ def _loop_condition(machine: Machine, frame: Frame, test: ast.expr) -> bool | No
     return operators.truth(machine.evaluate(test, frame))
 
 
-def iterate_for_loop(machine: Machine, iterable: Value, node: ast.For) -> Iterator[Value]:
+def _rings_in_sight(machine: Machine, frame: Frame, node: ast.For | ast.While) -> list[int]:
+    """The lengths of the lists that the loop's body goes round: an unknown count must be long enough to meet again."""
+    lengths: list[int] = []
+    for container in machine.caches.rings_of(node):
+        value = machine.evaluate(container, frame)
+        if isinstance(value, (list, tuple)) and len(value) <= _LONGEST_RING:
+            lengths.append(len(value))
+    return lengths
+
+
+def iterate_for_loop(machine: Machine, iterable: Value) -> Iterator[Value]:
     """The items that a loop runs over."""
+    if isinstance(iterable, Generator) and iterable.items is None:
+        return iter(())
     if isinstance(iterable, (list, dict)):
         return _live_items(iterable)
     items = machine.iterate(iterable)
@@ -131,7 +147,7 @@ def _one_round(machine: Machine, frame: Frame, node: ast.For, item: Value) -> Si
 
 
 def _for_generator(machine: Machine, frame: Frame, node: ast.For, generator: Generator) -> Signal | None:
-    rounds = _Rounds(machine, node)
+    rounds = _Rounds(machine, node, counts=False)
     taken = 0
 
     def on_yield(item: Value) -> Value:
@@ -167,13 +183,14 @@ class _Rounds:
     """When a loop has run long enough.
 
     A loop with a backward pass in it is a loop of epochs: three rounds show all that happens from one to the next, two
-    if they are long. Three are enough too for loops that only launch outside of any tape, a simulation without
-    gradients, and eight for loops of plain arithmetic, unless something grows in them.
+    if they are long. Three are enough too for loops that count (``counts``) and only launch outside of any tape, a
+    simulation without gradients, and eight for loops of plain arithmetic, unless something grows in them.
     """
 
-    def __init__(self, machine: Machine, node: ast.For | ast.While) -> None:
+    def __init__(self, machine: Machine, node: ast.For | ast.While, counts: bool) -> None:
         self._machine = machine
         self._node = node
+        self._counts = counts
         self._done = 0
         self._backwards = machine.backwards
         self._launches = machine.unrecorded_launches
@@ -193,7 +210,7 @@ class _Rounds:
         if self._done < _EPOCHS or is_taped or machine.tapes_entered > self._tapes:
             return False
         if machine.unrecorded_launches > self._launches:
-            return not self._is_growing()
+            return self._counts and not self._is_growing()
         if self._done < _ARITHMETIC or machine.log.position() > self._events or machine.newest_memory > self._memories:
             return False
         return not self._is_growing()
@@ -339,7 +356,7 @@ def _by_next(machine: Machine, value: Instance) -> Sequence[Value] | None:
             items.append(machine.call(advance))
     except Raised as raised:
         del machine.frames[depth:]
-        if raised.kind != "StopIteration":
+        if "StopIteration" not in raised.kinds:
             raise
     finally:
         machine.handlers.pop()

@@ -19,7 +19,7 @@ from warplint.kernels.summary import KernelSummary
 from warplint.project import Module, Project
 from warplint.trace import events
 from warplint.trace.events import Event
-from warplint.trace.facts import FunctionFacts, FunctionNode, function_facts, grows, is_generic, takes_modulo
+from warplint.trace.facts import FunctionFacts, FunctionNode, function_facts, grows, is_generic, rings_of, takes_modulo
 from warplint.trace.log import EventLog
 from warplint.trace.memory import ArrayValue, Memory, Shape, arrays_in
 from warplint.trace.settings import TraceSettings
@@ -42,12 +42,19 @@ class BudgetExceeded(Exception):
     """The run used up its steps or its time."""
 
 
-class Raised(Exception):
-    """The program raised an exception that a handler of the program is there to catch."""
+class Unwinding(Exception):
+    """Control leaves frames of the program; their ``finally`` blocks run on the way."""
 
-    def __init__(self, kind: str, value: Value = None) -> None:
-        super().__init__(kind)
-        self.kind = kind
+
+class Raised(Unwinding):
+    """The program raised an exception that a handler of the program is there to catch.
+
+    ``kinds`` are the names of its class and of that class's bases.
+    """
+
+    def __init__(self, kinds: tuple[str, ...], value: Value = None) -> None:
+        super().__init__(*kinds)
+        self.kinds = kinds
         self.value = value
 
 
@@ -132,6 +139,7 @@ class Caches:
         self.wrapping: dict[ast.expr, bool] = {}
         self.generic: dict[ast.FunctionDef, bool] = {}
         self.growing: dict[ast.stmt, bool] = {}
+        self.rings: dict[ast.stmt, tuple[ast.expr, ...]] = {}
         self.summaries: dict[tuple[str, int, bool], KernelSummary | None] = {}
 
     def facts_of(self, node: FunctionNode) -> FunctionFacts:
@@ -153,6 +161,13 @@ class Caches:
         known = self.growing.get(loop)
         if known is None:
             known = self.growing[loop] = grows(loop)
+        return known
+
+    def rings_of(self, loop: ast.For | ast.While) -> tuple[ast.expr, ...]:
+        """The containers that a loop's body indexes modulo something."""
+        known = self.rings.get(loop)
+        if known is None:
+            known = self.rings[loop] = rings_of(loop)
         return known
 
     def wraps_around(self, index: ast.expr) -> bool:
@@ -350,6 +365,11 @@ class Machine:
 
     # -- names -----------------------------------------------------------------------------------------------------
 
-    def will_catch(self, kind: str) -> bool:
-        """Whether a handler of the program waits for an exception of this name."""
-        return any(kind in names or "Exception" in names or "BaseException" in names for names in self.handlers)
+    def will_catch(self, *kinds: str) -> bool:
+        """Whether a handler of the program waits for an exception of one of these names."""
+        return any(catches(names, kinds) for names in self.handlers)
+
+
+def catches(names: Sequence[str], kinds: Sequence[str]) -> bool:
+    """Whether a handler for ``names`` catches an exception whose class and bases are ``kinds``."""
+    return "Exception" in names or "BaseException" in names or any(kind in names for kind in kinds)

@@ -15,8 +15,8 @@ from warplint.trace.expressions import decide, make_function
 from warplint.trace.facts import ends_run, leaves, mentions
 from warplint.trace.imports import execute_import, execute_import_from
 from warplint.trace.loops import execute_for, execute_while
-from warplint.trace.machine import Frame, Machine, Raised
-from warplint.trace.values import BREAK, CONTINUE, Class, External, Instance, Signal, UnknownValue, Value
+from warplint.trace.machine import Frame, Machine, Raised, Unwinding, catches
+from warplint.trace.values import BREAK, CONTINUE, Class, External, Instance, Record, Signal, UnknownValue, Value
 
 Executor = Callable[[Machine, Frame, Any], "Signal | None"]
 
@@ -75,43 +75,53 @@ def _class(machine: Machine, frame: Frame, node: ast.ClassDef) -> Signal | None:
 def _raise(machine: Machine, frame: Frame, node: ast.Raise) -> Signal | None:
     """An exception that nothing catches means that the interpretation went astray: only the function ends."""
     value = None if node.exc is None else machine.evaluate(node.exc, frame)
-    kind = _exception_name(value)
-    if machine.will_catch(kind):
-        raise Raised(kind, value)
-    return Signal("return", UnknownValue(f"raised {kind}"))
+    kinds = _exception_names(value)
+    if machine.will_catch(*kinds):
+        raise Raised(kinds, value)
+    return Signal("return", UnknownValue(f"raised {kinds[0]}"))
 
 
-def _exception_name(value: Value) -> str:
+def _exception_names(value: Value) -> tuple[str, ...]:
     if isinstance(value, Instance):
-        return value.cls.name
-    if isinstance(value, (External, Class)):
-        return value.name
-    return "Exception"
+        value = value.cls
+    if isinstance(value, Class):
+        outside = (path.rpartition(".")[2] for path in value.outside_bases())
+        return (*(cls.name for cls in value.ancestry), *outside)
+    if isinstance(value, Record):
+        return (value.kind,)
+    return (value.name,) if isinstance(value, External) else ("Exception",)
 
 
 def _try(machine: Machine, frame: Frame, node: ast.Try) -> Signal | None:
-    names = tuple(name for handler in node.handlers for name in _caught(handler))
-    signal: Signal | None
+    depth = len(machine.frames)
     try:
-        depth = len(machine.frames)
-        machine.handlers.append(names)
-        try:
-            signal = machine.execute(node.body, frame)
-        finally:
-            machine.handlers.pop()
-        if signal is None:
-            signal = machine.execute(node.orelse, frame)
+        signal = _handled(machine, frame, node)
+    except Unwinding:
+        del machine.frames[depth:]
+        machine.execute(node.finalbody, frame)
+        raise
+    return machine.execute(node.finalbody, frame) or signal
+
+
+def _handled(machine: Machine, frame: Frame, node: ast.Try) -> Signal | None:
+    """The body of a ``try`` and, if it raises, the handler that catches."""
+    depth = len(machine.frames)
+    machine.handlers.append(tuple(name for handler in node.handlers for name in _caught(handler)))
+    waiting = len(machine.handlers)
+    try:
+        signal = machine.execute(node.body, frame)
     except Raised as raised:
         del machine.frames[depth:]
-        handler = _handler(node, raised.kind)
+        del machine.handlers[waiting - 1 :]
+        handler = next((handler for handler in node.handlers if catches(_caught(handler), raised.kinds)), None)
         if handler is None:
-            machine.execute(node.finalbody, frame)
             raise
         if handler.name:
             frame.environment.variables[handler.name] = raised.value
-        signal = machine.execute(handler.body, frame)
-    final = machine.execute(node.finalbody, frame)
-    return final or signal
+        return machine.execute(handler.body, frame)
+    finally:
+        del machine.handlers[waiting - 1 :]
+    return signal or machine.execute(node.orelse, frame)
 
 
 def _caught(handler: ast.ExceptHandler) -> list[str]:
@@ -119,14 +129,6 @@ def _caught(handler: ast.ExceptHandler) -> list[str]:
         return ["BaseException"]
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return [kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "") for kind in kinds]
-
-
-def _handler(node: ast.Try, kind: str) -> ast.ExceptHandler | None:
-    for handler in node.handlers:
-        names = _caught(handler)
-        if kind in names or "Exception" in names or "BaseException" in names:
-            return handler
-    return None
 
 
 def _assert(machine: Machine, frame: Frame, node: ast.Assert) -> Signal | None:

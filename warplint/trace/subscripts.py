@@ -124,7 +124,7 @@ def _plain_item(machine: Machine, container: Any, index: Value) -> Value:
         if machine.will_catch("KeyError"):
             from warplint.trace.machine import Raised
 
-            raise Raised("KeyError") from None
+            raise Raised(("KeyError",)) from None
         factory = getattr(container, "default_factory", None)
         if factory is not None:
             container[index] = machine.call(factory)

@@ -275,7 +275,7 @@ def _number(kind: Callable[[Any], Any]) -> Callable[[Machine, Call], Value]:
                 return kind(*[value, *[a for a in call.args[1:] if operators.is_plain(a)]])
             except Exception as error:
                 if machine.will_catch(type(error).__name__):
-                    raise Raised(type(error).__name__) from None
+                    raise Raised((type(error).__name__,)) from None
                 return UnknownValue("a number that cannot be converted")
         if isinstance(value, UnknownValue) and kind is int:
             return value
@@ -414,7 +414,7 @@ def _exhausted(machine: Machine, default: Value) -> Value:
     if default is not None:
         return default
     if machine.will_catch("StopIteration"):
-        raise Raised("StopIteration")
+        raise Raised(("StopIteration",))
     return UnknownValue("the next item of an exhausted iterator")
 
 

@@ -96,7 +96,7 @@ def _trim(items: list[Value]) -> None:
 def _pop(machine: Machine, items: list[Value], index: Value) -> Value:
     if not items or not isinstance(index, int) or not -len(items) <= index < len(items):
         if not items and machine.will_catch("IndexError"):
-            raise Raised("IndexError")
+            raise Raised(("IndexError",))
         return UnknownValue("an item popped from an empty or unknown place")
     value = items.pop(index)
     stamp(machine, value, "rotate")
@@ -134,7 +134,7 @@ def _dict_method(machine: Machine, items: dict[Any, Value], name: str, call: Cal
             return type(items)(items) if not isinstance(items, DefaultDict) else items.copy()
         if name == "pop" and call.args and call.args[0] not in items and len(call.args) == 1:
             if machine.will_catch("KeyError"):
-                raise Raised("KeyError")
+                raise Raised(("KeyError",))
             return UnknownValue("a missing key")
         return getattr(items, name)(*call.args)
     except Raised:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 import posixpath
 import zlib
@@ -53,7 +54,16 @@ def _trange(machine: Machine, call: Call) -> Value:
     return machine.call(BUILTINS["range"], call.args)
 
 
+def _exception(name: str) -> Callable[[Machine, Call], Value]:
+    return lambda machine, call: Record(name, {"args": tuple(call.args)})
+
+
 MODELS: dict[str, Callable[[Machine, Call], Value]] = {
+    **{
+        name: _exception(name)
+        for name, value in vars(builtins).items()
+        if isinstance(value, type) and issubclass(value, BaseException)
+    },
     **{
         f"math.{name}": _folded(getattr(math, name), name)
         for name in dir(math)
