@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warplint.verify.directions import DirectionVector, LeafJudgement, combine, directions
@@ -250,7 +251,16 @@ def _judge_kink(ladder: Ladder, window: Window, ad: float) -> _Verdict | None:
     """
     if window.side is not Side.CENTRAL:
         return None
-    samples = [sample for sample in ladder.samples if sample.finite(Side.CENTRAL)][-3:]
+    finest = [sample for sample in ladder.samples if sample.finite(Side.CENTRAL)][-3:]
+    # Where noise hides the jump at the finest steps, the window's own steps may still show it.
+    for samples in (finest, list(window.samples)):
+        verdict = _kink_in(ladder, samples, window, ad)
+        if verdict is not None:
+            return verdict
+    return None
+
+
+def _kink_in(ladder: Ladder, samples: Sequence[Sample], window: Window, ad: float) -> _Verdict | None:
     fine = samples[1]
     jump = min(abs(sample.jump) for sample in samples)
     slopes = {side: [sample.slope(side) for sample in samples] for side in (Side.FORWARD, Side.BACKWARD)}
