@@ -96,6 +96,9 @@ def test_what_is_mechanical_is_changed_in_the_text(tmp_path: Path, monkeypatch: 
     changed = "@wp.kernel(enable_backward=False)\ndef k(x: float):\n    pass\n"
     assert remedied([unique("prog.py", 1)], project) == {"prog.py": changed}
     assert remedied([unique("prog.py", 4)], project) == {}
+    (tmp_path / "named.py").write_text('shared = wp.kernel(module="unique")\n\n@shared\ndef k(x: float):\n    pass\n')
+    (text_of_named,) = remedied([unique("named.py", 3)], project).values()
+    assert text_of_named.startswith("shared = wp.kernel()\n")
     edit = Edit(Span("prog.py", 4, 5, 4, 6), "other")
     fixed = replace(unique("prog.py", 1), fix=Fix(Applicability.SAFE, "rename", (edit,)))
     assert remedied([fixed], project) == {"prog.py": text.replace("def k", "def other")}

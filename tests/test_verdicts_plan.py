@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 import pytest
@@ -47,7 +46,8 @@ def finding(path: str) -> Finding:
     ("text", "runs"),
     [
         (TAPE + GUARD, True),
-        (TAPE, False),
+        (TAPE, True),
+        ("import warp as wp\nclass S:\n    def go(self):\n        wp.launch(k, dim=1)\nS().go()\n", True),
         ("import warp as wp\n" + GUARD, True),
         ("import warp as wp\nwith wp.Tape() as tape:\n    pass\n", True),
         ("import warp as wp\nwp.launch(None, dim=1)\n", True),
@@ -124,6 +124,19 @@ def test_a_kernel_to_check_alone_can_be_imported_without_running_its_program(pro
     )
 
 
-def test_a_launch_inside_a_function_makes_no_program():
-    assert not is_program(ast.parse("def f():\n    wp.launch(k, dim=1)\n"))
-    assert is_program(ast.parse("for i in range(3):\n    wp.launch(k, dim=1)\n"))
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("def f():\n    wp.launch(k, dim=1)\n", False),
+        ("for i in range(3):\n    wp.launch(k, dim=1)\n", True),
+        ("import helper\nhelper.model.run()\n", True),
+        ("from helper import run as go\nx = go()\n", True),
+        ("import math\nX = math.sqrt(2.0)\n", False),
+        ("@decorate()\ndef f():\n    pass\n", False),
+    ],
+)
+def test_what_runs_when_the_file_runs_makes_a_program(tmp_path, text, runs):
+    (tmp_path / "helper.py").write_text("def run():\n    pass\n")
+    (tmp_path / "prog.py").write_text(text)
+    project = Project.for_paths([tmp_path / "prog.py"])
+    assert is_program(project.module(tmp_path / "prog.py"), project) is runs

@@ -15,7 +15,7 @@ def remedied(findings: Iterable[Finding], project: Project) -> dict[str, str]:
     """The texts, by path, of the files in which something can be changed for these findings; all changes at once.
 
     A finding's own fix comes first. Without one, a kernel that is declared ``module="unique"`` on the finding's line
-    loses that argument.
+    loses that argument, also where the decorator has a name of its own.
     """
     edits: dict[str, list[Edit]] = {}
     for finding in findings:
@@ -36,8 +36,22 @@ def _without_unique(finding: Finding, project: Project) -> Iterator[Edit]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             for decorator in node.decorator_list:
-                if isinstance(decorator, ast.Call) and decorator.lineno == finding.span.line:
-                    yield from _argument_removed(decorator, module)
+                if decorator.lineno == finding.span.line:
+                    made = _made_by(decorator, tree)
+                    yield from _argument_removed(made, module) if made is not None else ()
+
+
+def _made_by(decorator: ast.expr, tree: ast.Module) -> ast.Call | None:
+    """The call that makes the decorator: in its place, or where the name it has was assigned at the top level."""
+    if isinstance(decorator, ast.Call):
+        return decorator
+    name = decorator.id if isinstance(decorator, ast.Name) else None
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+            names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+            if name in names:
+                return statement.value
+    return None
 
 
 def _argument_removed(call: ast.Call, module: Module) -> Iterator[Edit]:

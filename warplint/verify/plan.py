@@ -11,6 +11,7 @@ from pathlib import Path
 from warplint.discovery import Discovered
 from warplint.finding import Finding
 from warplint.imports import ImportClosure, imported_names
+from warplint.names import absolute_module
 from warplint.project import Module, Project
 from warplint.runner.command import Command, CommandError, for_script, parse
 from warplint.runner.protocol import Entry, EntryKind, KernelTarget
@@ -34,8 +35,8 @@ def plan(found: Discovered, findings: Iterable[Finding], run: Sequence[str], pro
     """Choose the programs.
 
     With commands in ``run`` these are all. Otherwise a file that was named itself runs as it stands if it is a program
-    and it, or what it imports in the project, uses Warp; of the files found in a folder those programs run that open a
-    tape or have a finding in themselves or in what they import.
+    or opens a tape, and it, or what it imports in the project, uses Warp; of the files found in a folder those
+    programs run that open a tape or have a finding in themselves or in what they import.
     """
     if run:
         return _commands(run)
@@ -44,13 +45,17 @@ def plan(found: Discovered, findings: Iterable[Finding], run: Sequence[str], pro
     chosen = []
     for path in found.files:
         module = _parsed(path, project)
-        if module is None or os.path.basename(path) in NEVER_RUN or not is_program(module.tree):
+        if module is None or os.path.basename(path) in NEVER_RUN:
             continue
         reach = closure.of(module)
         if not any("warp" in imported_names(each) for each in reach):
             continue
-        interesting = _opens_tape(module.tree) or not flagged.isdisjoint(_files(reach))
-        if path in found.named or interesting:
+        taped, program = _opens_tape(module.tree), is_program(module, project)
+        if path in found.named:
+            runs = program or taped
+        else:
+            runs = program and (taped or not flagged.isdisjoint(_files(reach)))
+        if runs:
             chosen.append(_script(path, module))
     return Plan(tuple(chosen))
 
@@ -85,7 +90,7 @@ def kernel_targets(findings: Iterable[Finding], project: Project) -> tuple[Kerne
         if span is None or module is None or module.file is None:
             continue
         node = _function_at(module.tree, span.line)
-        if node is not None and _importable(module):
+        if node is not None and _importable(module, project):
             root = _import_root(module)
             targets[span.path, node.lineno] = KernelTarget(
                 str(module.file), node.lineno, node.name, module.name, str(root)
@@ -93,11 +98,44 @@ def kernel_targets(findings: Iterable[Finding], project: Project) -> tuple[Kerne
     return tuple(targets.values())
 
 
-def is_program(tree: ast.Module) -> bool:
-    """Whether running the file does something: a main guard, or a tape or a launch at its top level."""
-    return any(_is_main_guard(statement) for statement in tree.body) or any(
-        isinstance(node, ast.Call) and _called(node) in {"Tape", *_LAUNCHES} for node in _top_level(tree)
+def is_program(module: Module, project: Project) -> bool:
+    """Whether running the file does something: a main guard; or at its top level a tape, a launch or a call of ours.
+
+    "Of ours": of a function or class of this file, or of a file of the project that it imports.
+    """
+    tree = module.tree
+    ours = _own_names(module, project)
+    return _has_main_guard(tree) or any(
+        isinstance(node, ast.Call) and (_called(node) in {"Tape", *_LAUNCHES} or _root_name(node.func) in ours)
+        for node in _top_level(tree)
     )
+
+
+def _own_names(module: Module, project: Project) -> frozenset[str]:
+    """The names of the project's functions, classes and modules at the file's top level."""
+    names = set()
+    for node in module.tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if project.exists(alias.name, module):
+                    names.add(alias.asname or alias.name.partition(".")[0])
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute_module(node.module, node.level, module.name, module.is_package)
+            if base and project.exists(base, module):
+                names.update(alias.asname or alias.name for alias in node.names)
+    return frozenset(names)
+
+
+def _root_name(function: ast.expr) -> str:
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _has_main_guard(tree: ast.Module) -> bool:
+    return any(_is_main_guard(statement) for statement in tree.body)
 
 
 def _opens_tape(tree: ast.Module) -> bool:
@@ -138,10 +176,9 @@ def _function_at(tree: ast.Module, line: int) -> ast.FunctionDef | None:
     return None
 
 
-def _importable(module: Module) -> bool:
+def _importable(module: Module, project: Project) -> bool:
     """Whether the file can be imported for a kernel of its without running a program."""
-    guarded = any(_is_main_guard(statement) for statement in module.tree.body)
-    return guarded or not is_program(module.tree)
+    return _has_main_guard(module.tree) or not is_program(module, project)
 
 
 def _parsed(path: str, project: Project) -> Module | None:
