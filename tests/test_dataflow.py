@@ -118,7 +118,7 @@ def test_the_kind_of_the_write_is_told(write: str, writer: Writer) -> None:
     elif write == "fill":
         program.fill(x, 17)
     elif write == "numpy":
-        program.fill(x, 17, "numpy store")
+        program.fill(x, 17, "numpy-store")
     elif write == "unrecorded":
         program.launch(clear, 17, recorded=False, a=x)
     elif write == "inplace":

@@ -49,112 +49,27 @@ kernels and writes after the `with` block have rules of their own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Role, Severity
+from warplint.finding import Experiment, Finding, Severity, Span
 from warplint.rule import Context, Group, Rule
-from warplint.trace.dataflow import Dataflow
-from warplint.trace.events import Frame
-from warplint.trace.overwrites import Overwrite, Writer
-from warplint_rules import wording
+from warplint.trace.overwrites import Overwrite
+from warplint_rules import destroyed, wording
+from warplint_rules.destroyed import Fault, Told
 
-Overwrites = list[Overwrite]
+TOLD = Told("is reused on one tape", "take turns on one tape", "keep one array per step")
 
 
 def detect(context: Context) -> Iterable[Finding]:
     """One finding for each way of taking turns, whatever the number of arrays and rounds."""
-    flow = context.dataflow
-    overwrites = [overwrite for overwrite in flow.overwrites if _takes_turns(overwrite)]
-    return wording.strongest([_finding(group, flow) for group in _groups(overwrites)])
+    return destroyed.findings(RULE, Fault.TURNS, context.dataflow, TOLD, _place)
 
 
-def _takes_turns(overwrite: Overwrite) -> bool:
-    """A later launch replaces what was read, under the same name or the one that an exchange gave it.
-
-    After an exchange it may read the array as well (a rotation of three levels).
-    """
-    if overwrite.moved is not None:
-        return overwrite.writer in (Writer.LAUNCH, Writer.INPLACE_LAUNCH)
-    return overwrite.writer is Writer.LAUNCH and not overwrite.through_alias
-
-
-def _groups(overwrites: Overwrites) -> Iterator[Overwrites]:
-    """Overwrites that share the launching statement or the exchange belong together."""
-    groups: dict[Hashable, Overwrites] = {}
-    for overwrite in overwrites:
-        keys = _keys(overwrite)
-        joined = [overwrite]
-        for known in {id(groups[key]): groups[key] for key in keys if key in groups}.values():
-            joined = known + joined
-        for key in {key for member in joined for key in _keys(member)}:
-            groups[key] = joined
-    yield from {id(group): group for group in groups.values()}.values()
-
-
-def _keys(overwrite: Overwrite) -> tuple[Hashable, ...]:
-    moved = overwrite.moved
-    statement = ("launch", overwrite.write.event.span)
-    return (statement, ("moved", moved.stack[-1].span)) if moved is not None else (statement,)
-
-
-def _finding(group: Overwrites, flow: Dataflow) -> Finding:
-    established = [overwrite for overwrite in group if overwrite.established]
-    shown = established or group
-    first = min(shown, key=lambda overwrite: (overwrite.moved is None, overwrite.write.seq))
-    return wording.finding(
-        RULE,
-        Severity.WARNING if established else Severity.INFO,
-        _place(first).span,
-        _message(first, shown, flow),
-        [
-            *wording.label(first.reader.event.span, Role.READ, _read_text(first, flow)),
-            *wording.label(
-                first.write.event.span,
-                Role.WRITE,
-                f"overwritten here by {wording.round_of(first.write.event, first.recording, flow)}",
-            ),
-            *(label for member in shown for label in wording.allocation_label(member.array.memory, flow)),
-            *wording.tape_labels(first.recording),
-        ],
-        flow.trace.source,
-        wording.anchor(flow, memory=first.array.memory, write=first.write.event, read=first.reader.event),
-    )
-
-
-def _place(overwrite: Overwrite) -> Frame:
+def _place(overwrite: Overwrite) -> Span:
     """The exchange; without one, the launch in the frame that could give it another buffer."""
-    moved = overwrite.moved
-    return (
-        moved.stack[-1]
-        if moved is not None
-        else wording.parting(overwrite.reader.event.stack, overwrite.write.event.stack)
-    )
-
-
-def _message(first: Overwrite, shown: Overwrites, flow: Dataflow) -> str:
-    arrays = wording.listing(wording.array_name(overwrite.array, flow) for overwrite in shown)
-    reader = wording.operation_name(first.reader.event)
-    if first.read is None:
-        why = "before Warp 1.13 the second store's adjoint leaves the array's gradient, which is counted twice"
-    else:
-        why = f"the adjoint of {reader} needs it ({_need_text(first)})"
-    reuse = "take turns" if " and " in arrays else "is reused"
-    events = wording.sequence(first.write.event, first.reader.event, first.recording, flow)
-    return f"{arrays} {reuse} on one tape: {events}, and {why}; keep one array per step"
-
-
-def _need_text(overwrite: Overwrite) -> str:
-    assert overwrite.read is not None
-    need = overwrite.read.need
-    return f"`{need.read.path}` in `{need.operation}`"
-
-
-def _read_text(overwrite: Overwrite, flow: Dataflow) -> str:
-    reader = wording.operation_name(overwrite.reader.event)
-    name = wording.array_name(overwrite.array, flow)
-    if overwrite.read is None:
-        return f"{name} read here by {reader}"
-    return f"{name} read here by {reader}, because its adjoint needs {_need_text(overwrite)}"
+    if overwrite.moved is not None:
+        return overwrite.moved.stack[-1].span
+    return wording.parting(overwrite.reader.event.stack, overwrite.write.event.stack).span
 
 
 RULE = Rule(

@@ -10,6 +10,7 @@ from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Array, Copy, Event, Frame, HostWrite, Launch, Stack
 from warplint.trace.recordings import Recording
 
+MOST_NAMES = 4
 PLACES = 6
 """Labels beyond this many hide more than they show."""
 
@@ -32,12 +33,16 @@ def operation_name(event: Event) -> str:
         return f"`{event.kernel.name}`" if event.kernel is not None else "a kernel"
     if isinstance(event, Copy):
         return {"copy": "`wp.copy`", "clone": "`wp.clone`", "assign": "`assign`"}.get(event.how, f"`{event.how}`")
-    return f"`{event.how}`" if isinstance(event, HostWrite) else "an operation"
+    if isinstance(event, HostWrite):
+        return "a store to the numpy view" if event.how == "numpy-store" else f"`{event.how}`"
+    return "an operation"
 
 
 def listing(words: Iterable[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``; each word once."""
+    """``a``, ``a and b``, ``a, b and 7 more``; each word once."""
     distinct = list(dict.fromkeys(words))
+    if len(distinct) > MOST_NAMES:
+        distinct = [*distinct[: MOST_NAMES - 1], f"{len(distinct) - MOST_NAMES + 1} more"]
     return " and ".join([", ".join(distinct[:-1]), distinct[-1]] if len(distinct) > 1 else distinct)
 
 
@@ -62,6 +67,8 @@ def round_of(event: Event, recording: Recording, flow: Dataflow) -> str:
 
 def sequence(write: Event, read: Event, recording: Recording, flow: Dataflow) -> str:
     """``the 3rd launch of `step` overwrites what the 2nd one read``."""
+    if write.seq == read.seq:
+        return f"{round_of(write, recording, flow)} overwrites what it reads"
     later, earlier = round_of(write, recording, flow), round_of(read, recording, flow)
     name = operation_name(read)
     if operation_name(write) == name and earlier.endswith(f"launch of {name}"):

@@ -24,6 +24,7 @@ from warplint.trace.recordings import (
     recordings_of,
 )
 from warplint.trace.repeats import Reentry, Repeat, left_seeds, reentry_of, repeats_of, same_launches
+from warplint.trace.stale_fills import StaleFill, stale_fills
 from warplint.trace.windows import CarriedState, Tapes, carried_states
 
 __all__ = ["Dataflow", "SummaryOf"]
@@ -89,6 +90,15 @@ class Dataflow:
         established, possible = self.reach(recording, Regard.ESTABLISHED), self.reach(recording, Regard.POSSIBLE)
         yield from overwrites_of(recording, established, possible, self.writes, frozenset(self.same_launches))
         yield from unconsumed_stores(recording, established, self.writes, self.trace.warp)
+
+    @cached_property
+    def stale_fills(self) -> tuple[StaleFill, ...]:
+        """Clearings beside the tape through which gradient flows on to what they threw away."""
+        return tuple(
+            fill
+            for recording in self.recordings
+            for fill in stale_fills(recording, self.reach(recording, Regard.ESTABLISHED))
+        )
 
     @cached_property
     def flag_gaps(self) -> tuple[FlagGap, ...]:

@@ -20,6 +20,10 @@ SummaryOf = Callable[[Kernel], "KernelSummary | None"]
 """The adjoint-need summary of a kernel of this trace; None where its source could not be read."""
 
 
+FILLS = frozenset({"zero_", "fill_", "assign"})
+"""Methods of arrays that write and are recorded on no tape (``assign`` of host data)."""
+
+
 @dataclass(frozen=True)
 class NeededRead:
     """A value that the adjoint of one step reads again in the backward pass.

@@ -13,9 +13,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from warplint.kernels.summary import StoreKind
+from warplint.kernels.summary import KernelFaultKind, Store, StoreKind
 from warplint.trace.events import Alias, Array, Copy, Event, HostWrite, Launch, Moved
-from warplint.trace.operations import NeededRead, Operation, Step, active_tape, recorded_on
+from warplint.trace.operations import FILLS, NeededRead, Operation, Step, active_tape, recorded_on
 from warplint.trace.reachability import CONSUMING_STORES, Reach
 from warplint.trace.recordings import Recording
 
@@ -180,7 +180,7 @@ def _destroying_write(
         overlaps = write.dest.extent.overlaps(read.array.extent)
         if overlaps is False or _are_apart(write, read):
             continue
-        if overlaps is True and _hits(write, step, read):
+        if overlaps is True and _hits(write, step, read, writes.operations[step.seq]):
             return write, True
         doubtful = doubtful or write
     return (doubtful, False) if doubtful is not None else None
@@ -206,7 +206,7 @@ def _are_apart(write: Step, read: NeededRead) -> bool:
     return bool(one and other) and not (f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}."))
 
 
-def _hits(write: Step, step: Step, read: NeededRead) -> bool:
+def _hits(write: Step, step: Step, read: NeededRead, reader: Operation) -> bool:
     """Whether a write to overlapping parts is certain to replace the very element that was read.
 
     It is if the launch rewrites the whole array, but for threads beyond a bound, or if it names the element as the
@@ -214,9 +214,23 @@ def _hits(write: Step, step: Step, read: NeededRead) -> bool:
     """
     if write.store is None or write.store.covers_array is True:
         return True
-    if write.store.covers_array is None and write.store.every_thread is True:
+    if write.store.covers_array is None and write.store.every_thread is True and write.seq != step.seq:
         return True
+    if write.seq == step.seq and write.store.path == read.need.read.path:
+        return _is_overwritten_inside(write.store, read, reader)
     return _index(write) == _index_read(step, read)
+
+
+def _is_overwritten_inside(store: Store, read: NeededRead, reader: Operation) -> bool:
+    """Whether the kernel's own analysis says so: it knows branches that exclude each other, and loops."""
+    faults = reader.summary.faults if reader.summary is not None else ()
+    return any(
+        fault.kind is KernelFaultKind.READ_THEN_OVERWRITTEN
+        and fault.span == store.span
+        and fault.read is not None
+        and (fault.read.path, fault.read.index) == (read.need.read.path, read.need.read.index)
+        for fault in faults
+    )
 
 
 def _index(step: Step) -> str:
@@ -238,6 +252,9 @@ def _with_arguments(index: str, event: Event) -> str:
     return index
 
 
+_HOST_WRITERS = {"numpy-store": Writer.NUMPY} | dict.fromkeys(FILLS, Writer.FILL)
+
+
 def _writer(step: Step, write: Step, writes: Writes) -> Writer:
     if write.seq == step.seq:
         return Writer.SAME_LAUNCH
@@ -246,7 +263,7 @@ def _writer(step: Step, write: Step, writes: Writes) -> Writer:
     if isinstance(write.event, Copy):
         return Writer.COPY
     if isinstance(write.event, HostWrite):
-        return Writer.NUMPY if write.event.how.startswith("numpy") else Writer.FILL
+        return _HOST_WRITERS.get(write.event.how, Writer.UNRECORDED_LAUNCH)
     if recorded_on(write.event) is None:
         return Writer.UNRECORDED_LAUNCH
     operation = writes.operations[write.seq]

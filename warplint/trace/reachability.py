@@ -44,12 +44,13 @@ class Reach:
 
     ``carried[k]``: the memories among step k's sources that gradient (or dependence) reaches it from.
     ``was_varied[k]``: its destination depended on a wanted leaf already before. ``matters[k]``: after step k its
-    destination still influences the loss.
+    destination still influences the loss. ``is_live[k]``: the same of steps that are no part of the graph themselves.
     """
 
     carried: tuple[frozenset[int], ...]
     was_varied: tuple[bool, ...]
     matters: tuple[bool, ...]
+    is_live: tuple[bool, ...]
 
     def flows(self, position: int) -> bool:
         """Gradient comes back to this step and goes on to a wanted leaf."""
@@ -114,7 +115,8 @@ def reach(rules: Rules, leaves: frozenset[int], roots: frozenset[int]) -> Reach:
     sources = [rules.sources(step) if counts else _NOTHING for step, counts in zip(steps, counted, strict=True)]
     into = [counts and rules.holds_gradient(step.dest) for step, counts in zip(steps, counted, strict=True)]
     carried, was_varied = _forward(rules, counted, sources, into, leaves)
-    return Reach(carried, was_varied, _backward(rules, sources, into, roots))
+    matters, is_live = _backward(rules, sources, into, roots)
+    return Reach(carried, was_varied, matters, is_live)
 
 
 _NOTHING: frozenset[int] = frozenset()
@@ -136,15 +138,18 @@ def _forward(
     return tuple(carried), tuple(was_varied)
 
 
-def _backward(rules: Rules, sources: list[frozenset[int]], into: list[bool], roots: frozenset[int]) -> tuple[bool, ...]:
+def _backward(
+    rules: Rules, sources: list[frozenset[int]], into: list[bool], roots: frozenset[int]
+) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
     live = set(roots)
-    matters = [False] * len(into)
+    matters, is_live = [False] * len(into), [False] * len(into)
     for position in range(len(into) - 1, -1, -1):
         step = rules.window.steps[position]
-        if not (into[position] and step.dest.memory in live):
+        is_live[position] = step.dest.memory in live
+        if not (into[position] and is_live[position]):
             continue
         matters[position] = True
         if rules.consumes(step):
             live.discard(step.dest.memory)
         live |= sources[position]
-    return tuple(matters)
+    return tuple(matters), tuple(is_live)

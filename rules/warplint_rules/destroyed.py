@@ -1,0 +1,146 @@
+"""What the rules about overwritten arrays share: who speaks of which write, what belongs together, how it is told.
+
+One fault is one finding: the first write that destroys a needed value decides which rule speaks of it, and several
+arrays, rounds or launches that one statement or one exchange destroys are told together.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+
+from warplint.finding import Finding, Role, Severity, Span
+from warplint.kernels.summary import KernelFaultKind, StoreKind
+from warplint.rule import Rule
+from warplint.trace.dataflow import Dataflow
+from warplint.trace.overwrites import Overwrite, Writer
+from warplint_rules import wording
+
+Overwrites = list[Overwrite]
+
+
+class Fault(enum.Enum):
+    """The ways of destroying a value, one for each rule."""
+
+    TURNS = "buffers take turns"
+    COPY = "a copy"
+    FILL = "a fill that no tape holds"
+    IN_PLACE = "a kernel that works in place"
+    STRUCT = "a kernel that works in place, through a struct"
+    ALIAS = "a write under another name"
+    AFTER = "a write after the tape was closed"
+
+
+def fault_of(overwrite: Overwrite) -> Fault | None:
+    """Which rule speaks of this write; None: none of these (a launch that the tape should have recorded)."""
+    by_writer = {Writer.AFTER_TAPE: Fault.AFTER, Writer.NUMPY: Fault.ALIAS, Writer.COPY: Fault.COPY}
+    if overwrite.writer in by_writer:
+        return by_writer[overwrite.writer]
+    if overwrite.writer is Writer.FILL:
+        return Fault.FILL
+    if overwrite.writer is Writer.UNRECORDED_LAUNCH:
+        return None
+    if overwrite.moved is not None and overwrite.writer is not Writer.SAME_LAUNCH:
+        return Fault.TURNS
+    if overwrite.through_alias:
+        return Fault.ALIAS
+    if overwrite.writer is Writer.LAUNCH:
+        return Fault.TURNS
+    return Fault.STRUCT if overwrite.through_struct else Fault.IN_PLACE
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a rule tells it: ``` `a` <is_one> ``` or ``` `a` and `b` <are_several> ```, and what to do instead."""
+
+    is_one: str
+    are_several: str
+    instead: str
+
+
+def findings(
+    rule: Rule, fault: Fault, flow: Dataflow, told: Told, place: Callable[[Overwrite], Span]
+) -> tuple[Finding, ...]:
+    """The findings of one rule: those overwrites that are its, told by statement or exchange."""
+    scaled = {
+        found.fault.span
+        for found in flow.launched_faults
+        if found.established and found.fault.kind is not KernelFaultKind.READ_THEN_OVERWRITTEN
+    }
+    its = [o for o in flow.overwrites if fault_of(o) is fault and not _is_told_as_scaling(o, scaled)]
+    return wording.strongest([_finding(rule, group, flow, told, place) for group in _groups(its)])
+
+
+def _is_told_as_scaling(overwrite: Overwrite, scaled: set[Span]) -> bool:
+    """`y[i] *= z[i]` destroys what the kernel read of y before, and is one fault with the wrong gradient of z."""
+    store = overwrite.write.store
+    return store is not None and store.kind is StoreKind.MULTIPLY and store.span in scaled
+
+
+def _groups(overwrites: Iterable[Overwrite]) -> Iterator[Overwrites]:
+    """Overwrites that share the writing statement or the exchange belong together."""
+    buckets: dict[tuple[Hashable, ...], Overwrites] = {}
+    for overwrite in overwrites:
+        buckets.setdefault(_keys(overwrite), []).append(overwrite)
+    groups: dict[Hashable, Overwrites] = {}
+    for keys, bucket in buckets.items():
+        joined = bucket
+        for known in {id(groups[key]): groups[key] for key in keys if key in groups}.values():
+            joined = known + joined
+        for key in {key for member in joined for key in _keys(member)}:
+            groups[key] = joined
+    yield from {id(group): group for group in groups.values()}.values()
+
+
+def _keys(overwrite: Overwrite) -> tuple[Hashable, ...]:
+    moved = overwrite.moved
+    statement = ("launch", overwrite.write.event.span)
+    return (statement, ("moved", moved.stack[-1].span)) if moved is not None else (statement,)
+
+
+def _finding(rule: Rule, group: Overwrites, flow: Dataflow, told: Told, place: Callable[[Overwrite], Span]) -> Finding:
+    established = [overwrite for overwrite in group if overwrite.established]
+    shown = established or group
+    first = min(shown, key=lambda overwrite: (overwrite.moved is None, overwrite.write.seq))
+    writer = wording.round_of(first.write.event, first.recording, flow)
+    return wording.finding(
+        rule,
+        Severity.WARNING if established else Severity.INFO,
+        place(first),
+        _message(first, shown, flow, told),
+        [
+            *wording.label(first.reader.event.span, Role.READ, _read_text(first, flow)),
+            *wording.label(first.write.event.span, Role.WRITE, f"overwritten here by {writer}"),
+            *(label for member in shown for label in wording.allocation_label(member.array.memory, flow)),
+            *wording.tape_labels(first.recording),
+        ],
+        flow.trace.source,
+        wording.anchor(flow, memory=first.array.memory, write=first.write.event, read=first.reader.event),
+    )
+
+
+def _message(first: Overwrite, shown: Overwrites, flow: Dataflow, told: Told) -> str:
+    names = list(dict.fromkeys(wording.array_name(overwrite.array, flow) for overwrite in shown))
+    reader = wording.operation_name(first.reader.event)
+    if first.read is None:
+        why = "before Warp 1.13 the second store's adjoint leaves the array's gradient, which is counted twice"
+    else:
+        why = f"the adjoint of {reader} needs it ({_need_text(first)})"
+    events = wording.sequence(first.write.event, first.reader.event, first.recording, flow)
+    verb = told.are_several if len(names) > 1 else told.is_one
+    return f"{wording.listing(names)} {verb}: {events}, and {why}; {told.instead}"
+
+
+def _need_text(overwrite: Overwrite) -> str:
+    assert overwrite.read is not None
+    need = overwrite.read.need
+    return f"`{need.read.path}` in `{need.operation}`"
+
+
+def _read_text(overwrite: Overwrite, flow: Dataflow) -> str:
+    reader = wording.operation_name(overwrite.reader.event)
+    name = wording.array_name(overwrite.array, flow)
+    if overwrite.read is None:
+        return f"{name} read here by {reader}"
+    return f"{name} read here by {reader}, because its adjoint needs {_need_text(overwrite)}"

@@ -1,0 +1,70 @@
+"""# overwrite-copy (NVW102)
+
+## What it does
+
+Finds `wp.copy` and `array.assign(other)` onto an array that an earlier launch on the tape read, where the adjoint of
+that launch needs the old value: the scratch result that is copied back over the state, a clamp written back in place.
+
+## Why is this bad
+
+The tape keeps references, no values. When `backward()` runs, the adjoint of the earlier launch finds the copied values
+in place of those that it was computed from. The loss is right, the gradient is not.
+
+## Example
+
+```python
+with wp.Tape() as tape:
+    for _ in range(steps):
+        wp.launch(pendulum, dim=n, inputs=[angle], outputs=[scratch])   # the adjoint needs sin(angle)'s old angle
+        wp.copy(angle, scratch)                                         # NVW102
+```
+
+## Use instead
+
+A new array for each step, or a list of them; where only the name has to change, `angle = scratch` with a scratch array
+allocated anew.
+
+## How it is verified
+
+The program runs; its gradient is compared with finite differences; the backward pass is then repeated with each
+operation's inputs put back to what they were. If that makes the gradient right, the array and the copy are named.
+
+## Limits
+
+Copies onto arrays that were read linearly with constant coefficients are right from Warp 1.17 on and stay silent (until
+1.16 the adjoint of every copy assigns its source's gradient instead of adding to it, which is not modelled). Whether a
+copy changes the values at all cannot be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from warplint.finding import Experiment, Finding, Severity, Span
+from warplint.rule import Context, Group, Rule
+from warplint.trace.overwrites import Overwrite
+from warplint_rules import destroyed
+from warplint_rules.destroyed import Fault, Told
+
+TOLD = Told("is overwritten on the tape", "are overwritten on the tape", "copy into another array, or rebind the name")
+
+
+def detect(context: Context) -> Iterable[Finding]:
+    """One finding for each overwriting statement."""
+    return destroyed.findings(RULE, Fault.COPY, context.dataflow, TOLD, _place)
+
+
+def _place(overwrite: Overwrite) -> Span:
+    return overwrite.write.event.span
+
+
+RULE = Rule(
+    code="NVW102",
+    name="overwrite-copy",
+    summary="a copy onto an array whose old value an adjoint needs",
+    group=Group.TAPE,
+    severity=Severity.WARNING,
+    experiment=Experiment.FINITE_DIFFERENCE,
+    since="0.1.0",
+    detect=detect,
+)

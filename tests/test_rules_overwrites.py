@@ -1,0 +1,364 @@
+"""The rules about destroyed values other than by turns, on the measured variants."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from programs import PRELUDE, check, taped
+
+MORE = """
+@wp.kernel
+def lin3(a: A, b: A):
+    i = wp.tid()
+    b[i] = 3.0 * a[i]
+
+@wp.kernel
+def zk(t: A):
+    t[wp.tid()] = 0.0
+
+@wp.kernel
+def gather(k: wp.array(dtype=int), c: A, b: A):
+    i = wp.tid()
+    b[i] = c[k[i]] * c[k[i]]
+
+@wp.kernel
+def put(k: wp.array(dtype=int), v: int):
+    k[wp.tid()] = v
+
+def la(kernel, a, b):
+    wp.launch(kernel, 3, inputs=[a, b])
+    return b
+
+def total(*arrays):
+    for each in arrays:
+        wp.launch(ssq, 3, inputs=[each, l])
+"""
+
+HOST = {
+    "copied back after a non-linear read": """
+        q, z, y = wp.clone(x), zer(), zer()
+        la(nl, q, y)
+        la(nl, q, z)
+        wp.copy(q, z)  # expect: NVW102
+        total(q, y)
+    """,
+    "by keyword": """
+        q, z, y = wp.clone(x), zer(), zer()
+        la(nl, q, y)
+        la(nl, q, z)
+        wp.copy(src=z, dest=q)  # expect: NVW102
+        total(q, y)
+    """,
+    "assigned": """
+        q, z, y = wp.clone(x), zer(), zer()
+        la(nl, q, y)
+        la(nl, q, z)
+        q.assign(z)  # expect: NVW102
+        total(q, y)
+    """,
+    "assigned from the host": """
+        q, z, y = wp.clone(x), zer(), zer()
+        la(nl, q, y)
+        la(nl, q, z)
+        q.assign(z.numpy())  # expect: NVW103
+        total(q, y)
+    """,
+    "copied back after linear reads only": """
+        q, z, y = wp.clone(x), zer(), zer()
+        la(lin3, q, z)
+        wp.copy(q, z)
+        la(nl, q, y)
+        total(y)
+    """,
+    "rebound": """
+        q, z, y = wp.clone(x), zer(), zer()
+        la(nl, q, y)
+        la(nl, q, z)
+        q = z
+        total(q, y)
+    """,
+    "history kept": """
+        history = [zer() for _ in range(3)]
+        q = x
+        for k in range(3):
+            z = zer()
+            la(nl, q, z)
+            wp.copy(history[k], z)
+            q = z
+        total(q)
+    """,
+    "zeroed after a non-linear read": """
+        t, y = zer(), zer()
+        la(nl, x, t)
+        la(nl, t, y)
+        t.zero_()  # expect: NVW103
+        total(y)
+    """,
+    "filled in part": """
+        t, y = wp.clone(x), zer()
+        la(nl, t, y)
+        t[0:1].fill_(9.0)  # expect: NVW103
+        total(y)
+    """,
+    "an accumulator reused, linear readers": """
+        t, y, z = zer(), zer(), zer()
+        la(acc, x, t)
+        la(lin3, t, y)
+        t.zero_()  # expect: NVW103
+        la(acc, y, t)
+        la(lin3, t, z)
+        total(y, z)
+    """,
+    "an accumulator cleared by a kernel": """
+        t, y, z = zer(), zer(), zer()
+        la(acc, x, t)
+        la(lin3, t, y)
+        wp.launch(zk, 3, inputs=[t])
+        la(acc, y, t)
+        la(lin3, t, z)
+        total(y, z)
+    """,
+    "zeroed at first touch": """
+        t, y = zer(), zer()
+        t.zero_()
+        la(acc, x, t)
+        la(nl, t, y)
+        total(y)
+    """,
+    "the chain cut by a fill": """
+        t, y = zer(), zer()
+        la(nl, x, t)
+        t.fill_(0.5)  # expect: NVW103
+        la(nl, t, y)
+        total(y, wp.clone(x))
+    """,
+    "stored anew after a fill": """
+        t, y, z = zer(), zer(), zer()
+        la(nl, x, t)
+        la(lin3, t, y)
+        t.zero_()
+        la(nl, y, t)
+        la(lin3, t, z)
+        total(z)
+    """,
+    "the loss zeroed at the top": """
+        y = zer()
+        la(nl, x, y)
+        l.zero_()
+        total(y)
+    """,
+    "an index array refilled": """
+        k, y = wp.zeros(3, dtype=int), zer()
+        wp.launch(gather, 3, inputs=[k, x, y])
+        wp.launch(put, 3, inputs=[k, 2])  # expect: NVW101
+        total(y)
+    """,
+    "the loop's only accumulator": """
+        f = zer()
+        a = x
+        for _ in range(3):
+            b = zer()
+            f.zero_()  # expect: NVW103
+            la(acc, a, f)
+            la(lin3, f, b)
+            a = b
+        total(a)
+    """,
+}
+
+
+@pytest.mark.parametrize("body", HOST.values(), ids=HOST)
+def test_writes_of_the_host_program(tmp_path: Path, body: str) -> None:
+    check(tmp_path, taped(body, before=MORE))
+
+
+AFTER = {
+    "a reset": ("t.zero_()  # expect: NVW108", "y"),
+    "a copy": ("wp.copy(t, y)  # expect: NVW108", "y"),
+    "a launch": ("wp.launch(zk, 3, inputs=[t])  # expect: NVW108", "y"),
+    "the loss cleared": ("l.zero_()", "y"),
+    "a result that no adjoint reads": ("z.zero_()", "y"),
+}
+
+
+@pytest.mark.parametrize(("write", "reader"), AFTER.values(), ids=AFTER)
+def test_writes_before_the_backward(tmp_path: Path, write: str, reader: str) -> None:
+    program = taped(
+        f"t, y, z = zer(), zer(), zer()\nla(nl, x, t)\nla(nl, t, y)\nla(lin3, t, z)\ntotal({reader})", before=MORE
+    )
+    check(tmp_path, program.replace("tape.backward(l)", f"{write}\ntape.backward(l)"))
+
+
+IN_PLACE = {
+    "y[i] = wp.sin(y[i])": True,
+    "y[i] = y[i] * y[i]": True,
+    "y[i] = 2.5 * y[i]": False,
+    "y[i] = y[i] + z[i] * z[i]": False,
+    "y[i] += z[i] * z[i]": False,
+    "y[i] -= z[i] * z[i]": False,
+    "y[i] += y[i] * y[i]": True,
+    "y[i] += 0.3 * y[i]": False,
+    "y[i] *= 2.5": False,
+    "wp.atomic_add(y, i, z[i] * z[i])": False,
+}
+
+
+@pytest.mark.parametrize(("statement", "wrong"), IN_PLACE.items(), ids=list(IN_PLACE))
+def test_kernels_that_work_in_place(tmp_path: Path, statement: str, wrong: bool) -> None:
+    kernel = f"""
+@wp.kernel
+def inplace(y: A, z: A):
+    i = wp.tid()
+    {statement}{"  # expect: NVW104" if wrong else ""}
+"""
+    body = "y = wp.clone(x)\nwp.launch(inplace, 3, inputs=[y, arr([1.2, 0.8, -1.4])])\nwp.launch(ssq, 3, inputs=[y, l])"
+    check(tmp_path, taped(body, before=kernel))
+
+
+INSIDE = {
+    "read to a local, then overwritten": (
+        "t = y[i]\nz[i] = t * t\ny[i] = 0.5 * t  # expect: NVW104",
+        "wp.launch(ssq, 3, inputs=[y, l])\nwp.launch(ssq, 3, inputs=[z, l])",
+    ),
+    "overwritten by a constant": (
+        "z[i] = y[i] * y[i]\ny[i] = 1.0  # expect: NVW104",
+        "wp.launch(ssq, 3, inputs=[z, l])",
+    ),
+    "written, then read": (
+        "z[i] = y[i] * y[i]\ny[i] = wp.sin(z[i]) * z[i]  # expect: NVW104",
+        "wp.launch(ssq, 3, inputs=[y, l])",
+    ),
+    "written twice": ("z[i] = y[i] * y[i]\nz[i] = wp.sin(y[i])", "wp.launch(ssq, 3, inputs=[z, l])"),
+    "other arms of a branch": (
+        "if i == 0:\n    z[i] = y[i] * y[i]\nelse:\n    y[i] = 0.0",
+        "wp.launch(ssq, 3, inputs=[z, l])",
+    ),
+}
+
+
+@pytest.mark.parametrize(("statements", "loss"), INSIDE.values(), ids=INSIDE)
+def test_elements_read_and_overwritten_in_one_kernel(tmp_path: Path, statements: str, loss: str) -> None:
+    indented = "\n".join(f"    {line}" for line in statements.splitlines())
+    kernel = f"\n@wp.kernel\ndef inside(y: A, z: A):\n    i = wp.tid()\n{indented}\n"
+    body = f"y, z = wp.clone(x), zer()\nwp.launch(inside, 3, inputs=[y, z])\n{loss}"
+    check(tmp_path, taped(body, before=kernel))
+
+
+def test_one_array_for_input_and_output(tmp_path: Path) -> None:
+    source = taped("y = wp.clone(x)\nwp.launch(nl, 3, inputs=[y], outputs=[y])\nwp.launch(ssq, 3, inputs=[y, l])")
+    check(
+        tmp_path,
+        source.replace(
+            "    b[i] = 0.3 * a[i] + wp.sin(a[i])", "    b[i] = 0.3 * a[i] + wp.sin(a[i])  # expect: NVW104"
+        ),
+    )
+    check(
+        tmp_path, taped("y = wp.clone(x)\nwp.launch(lin, 3, inputs=[y], outputs=[y])\nwp.launch(ssq, 3, inputs=[y, l])")
+    )
+
+
+def test_adding_onto_what_was_read(tmp_path: Path) -> None:
+    body = """
+        t, y = wp.clone(x), zer()
+        wp.launch({reader}, 3, inputs=[t, y])
+        wp.launch(acc, 3, inputs=[x, t])
+        wp.launch(ssq, 3, inputs=[y, l])
+        wp.launch(ssq, 3, inputs=[t, l])
+    """
+    adding = "    wp.atomic_add(b, i, a[i] * a[i])"
+    source = taped(body.format(reader="nl"))
+    check(tmp_path, source.replace(adding, f"{adding}  # expect: NVW104"))
+    check(tmp_path, taped(body.format(reader="lin")))
+
+
+STRUCTS = """
+@wp.struct
+class State:
+    q: A
+    v: A
+
+@wp.kernel
+def advance(s: State, t: State):
+    i = wp.tid()
+    t.v[i] = s.v[i] - 0.1 * wp.sin(s.q[i])
+    t.q[i] = s.q[i] + 0.1 * t.v[i]{mark}
+
+def state():
+    s = State()
+    s.q, s.v = zer(), zer()
+    return s
+"""
+
+
+def test_structs(tmp_path: Path) -> None:
+    body = """
+        s, t = state(), state()
+        wp.copy(s.q, x)
+        wp.launch(advance, 3, inputs=[s, {to}])
+        wp.launch(ssq, 3, inputs=[{to}.q, l])
+    """
+    check(tmp_path, taped(body.format(to="t"), before=STRUCTS.format(mark="")))
+    check(tmp_path, taped(body.format(to="s"), before=STRUCTS.format(mark="  # expect: NVW105")))
+
+
+ALIASES = {
+    "a slice of what was read": """
+        t = wp.clone(x)
+        la(nl, t, y)
+        wp.launch(zk, 2, inputs=[t[0:2]])  # expect: NVW106
+    """,
+    "flattened": """
+        t = wp.clone(x)
+        la(nl, t, y)
+        wp.launch(zk, 3, inputs=[t.flatten()])  # expect: NVW106
+    """,
+    "a pointer": """
+        t = wp.clone(x)
+        la(nl, t, y)
+        p = wp.array(ptr=t.ptr, shape=3, dtype=float)
+        wp.launch(zk, 3, inputs=[p])  # expect: NVW106
+    """,
+    "the numpy view": """
+        t = wp.clone(x)
+        la(nl, t, y)
+        t.numpy()[:] = 0.0  # expect: NVW106
+    """,
+    "another row": """
+        t = wp.zeros((2, 3), dtype=float, requires_grad=True)
+        wp.copy(t[0], x)
+        la(nl, t[0], y)
+        wp.launch(zk, 3, inputs=[t[1]])
+    """,
+    "a backing store": """
+        k = np.ones(3, dtype=np.float32)
+        t = wp.array(k, dtype=float, copy=False)
+        wp.launch(bil, 3, inputs=[t, x, y])
+        k[:] = 2.0  # expect: NVW106
+    """,
+}
+
+
+@pytest.mark.parametrize("body", ALIASES.values(), ids=ALIASES)
+def test_other_names(tmp_path: Path, body: str) -> None:
+    check(tmp_path, taped(f"y = zer()\n{textwrap.dedent(body)}\ntotal(y)", before=MORE))
+
+
+def test_without_gradient_nothing_is_destroyed(tmp_path: Path) -> None:
+    check(
+        tmp_path,
+        PRELUDE
+        + """
+x, y = arr([0.7, 1.3, -0.4], rg=False), zer(3, False)
+w, l = arr([0.1, 0.2, 0.3]), zer(1)
+with wp.Tape() as tape:
+    wp.launch(nl, 3, inputs=[x], outputs=[y])
+    wp.copy(x, y)
+    z = zer()
+    wp.launch(bil, 3, inputs=[w, x], outputs=[z])
+    wp.launch(ssq, 3, inputs=[z, l])
+tape.backward(l)
+print(w.grad.numpy())
+""",
+    )
