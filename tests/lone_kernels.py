@@ -171,7 +171,7 @@ def stairs(x: wp.array(dtype=float), y: wp.array(dtype=float)):
     y[i] = wp.floor(x[i] * 3.0)
 
 
-@wp.kernel
+@wp.kernel(module="unique")
 def generic(x: wp.array(dtype=Any), c: Any, y: wp.array(dtype=Any)):
     i = wp.tid()
     y[i] = c * x[i] * x[i]

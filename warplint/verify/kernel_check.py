@@ -150,7 +150,24 @@ class _Operation:
             dust[name] = DUST * np.finfo(inputs[name].dtype).eps * (np.abs(after) + np.abs(before))
         operation = cls(forward, inputs, base, cotangents, claimed, dust, eps, budget)
         operation.noise = 2.0 * abs(operation.objective(again))
+        for name in inputs:
+            if name in outputs:
+                claimed[name][operation._left_over(name, gradients[name])] = 0.0
         return operation
+
+    def _left_over(self, name: str, gradient: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Where a value was overwritten, and the adjoint left the gradient of the new value as it was.
+
+        That gradient belongs to nobody: it is wrong for the value from before, but whoever made that value for this
+        operation does not ask (measured: ``wp.atomic_max`` leaves it where the old value loses).
+        """
+        before = self.inputs[name]
+        candidates: npt.NDArray[np.bool_] = (gradient == self.cotangents[name]) & (self.base[name] != before)
+        if not candidates.any():
+            return candidates
+        moved = before + SCREENING_STEP * np.where(candidates, np.maximum(np.abs(before), 1e-3), 0)
+        unmoved: npt.NDArray[np.bool_] = self.run({name: moved.astype(before.dtype)})[name] == self.base[name]
+        return np.logical_and(candidates, unmoved)
 
     def run(self, values: State) -> State:
         """The outputs for other inputs; paid from the budget."""

@@ -29,7 +29,7 @@ wp: Any = warp
 
 RESERVE = 1.0
 """Seconds kept back for the last records."""
-LEAST = 30.0
+LEAST = 60.0
 """Seconds that every kernel gets, as long as there are so many: a build takes some."""
 FROM_ONE_PLACE = 4
 """Kernels that one ``def`` made (a factory called at import) that are checked at most."""
