@@ -85,13 +85,23 @@ class AccessTable:
         before = Contents(call.touched)
         call.run()
         after = Contents(call.touched)
-        for group in self._regions(call):
-            access = self._probe(call, group, before, after)
+        regions = self._regions(call)
+        found = [self._probe(call, group, before, after) for group in regions]
+        moved: set[Memory] = set().union(*(changed for _, changed in found))
+        for group, (access, _) in zip(regions, found, strict=True):
+            if not access.writes and self._memory_of(call, group[0]) in moved:
+                # It came out as it was (something was zero), but other inputs would have changed it.
+                access = Access(access.reads, writes=True)
             for slot in group:
                 key = (id(call.kernel), slot.path)
                 self._known[key] = access if key not in self._known else self._known[key].united(access)
         after.restore()
         return True
+
+    @staticmethod
+    def _memory_of(call: KernelCall, slot: ArraySlot) -> Memory | None:
+        data = int(descriptor(call.params[slot.parameter], slot.offset).data)
+        return next((memory for memory in call.touched if memory.address <= data < memory.stop), None)
 
     @staticmethod
     def _regions(call: KernelCall) -> list[list[ArraySlot]]:
@@ -110,10 +120,13 @@ class AccessTable:
                 groups.append((low, stop, [slot]))
         return [slots for _, _, slots in groups]
 
-    def _probe(self, call: KernelCall, group: list[ArraySlot], before: Contents, after: Contents) -> Access:
+    def _probe(
+        self, call: KernelCall, group: list[ArraySlot], before: Contents, after: Contents
+    ) -> tuple[Access, set[Memory]]:
+        """What the launch does with one array, and the other memories that a change of it changes."""
         view = max((v for slot in group if (v := view_of(call, slot)) is not None), key=lambda v: v.count, default=None)
         if view is None:
-            return self._by_bytes(call, group, before, after)
+            return self._by_bytes(call, group, before, after), set()
         before.restore()
         old = view.read()
         moved = _noisy(old)
@@ -122,7 +135,7 @@ class AccessTable:
         new = view.read()
         others = self._others_changed(call, view, after)
         after.restore()
-        return _judge(old, moved, view.read(), new, others)
+        return _judge(old, moved, view.read(), new, bool(others)), others
 
     @staticmethod
     def _by_bytes(call: KernelCall, group: list[ArraySlot], before: Contents, after: Contents) -> Access:
@@ -134,9 +147,9 @@ class AccessTable:
         return READ_ONLY
 
     @staticmethod
-    def _others_changed(call: KernelCall, view: FloatView, after: Contents) -> bool:
+    def _others_changed(call: KernelCall, view: FloatView, after: Contents) -> set[Memory]:
         low, stop = view.span
-        return any(_differs(memory, copy, low, stop) for memory, copy in after.saved.items())
+        return {memory for memory, copy in after.saved.items() if _differs(memory, copy, low, stop)}
 
 
 def _differs(memory: Memory, copy: Bytes, low: int, stop: int) -> bool:

@@ -74,6 +74,8 @@ class Group:
     consumed: npt.NDArray[np.float64]
     used: Operation | None
     previous: int
+    overwritten: bool = False
+    """Written from outside the tape after the tape has read it: what its gradient means then, only a user can say."""
 
     @property
     def stop(self) -> int:
@@ -273,7 +275,8 @@ def groups_of(analysis: Analysis) -> list[Group]:
     found: list[Group] = []
     for calls in backwards.values():
         found.extend(_groups(calls, analysis))
-    return sorted(found, key=lambda group: group.stop)
+    asked = [group for group in found if group.used is not None or not group.overwritten]
+    return sorted(asked, key=lambda group: group.stop)
 
 
 def _groups(calls: list[tuple[BackwardBegin, Leaf]], analysis: Analysis) -> Iterator[Group]:
@@ -324,6 +327,7 @@ def _group(
     taped = {id(entry) for begin in run for entry in begin.entries if entry is not None}
     start = max(leaf.memory.born, analysis.log.base)
     rewrites: list[int] = []
+    overwritten = False
     for operation in analysis.of(leaf.memory):
         if operation.inside is not None or operation.index >= run[-1].index:
             continue
@@ -333,11 +337,13 @@ def _group(
             own = id(getattr(operation, "entry", None)) in taped and operation.index > previous
             if operation.index < read and not own:
                 start = operation.index + 1
-            elif operation.index > read and not own and not access.reads and not access.adds:
-                rewrites.append(operation.index)
+            elif operation.index > read and not own:
+                overwritten = True
+                if not access.reads and not access.adds:
+                    rewrites.append(operation.index)
     after = run[-1].end.index if run[-1].end is not None else run[-1].index
     consumed, used = _consumed(leaf, after, following, analysis)
-    return Group(leaf, number, run, start, tuple(rewrites), consumed, used, previous)
+    return Group(leaf, number, run, start, tuple(rewrites), consumed, used, previous, overwritten)
 
 
 def _first_read(leaf: Leaf, run: tuple[BackwardBegin, ...], previous: int, analysis: Analysis) -> int:

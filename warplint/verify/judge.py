@@ -158,6 +158,8 @@ class Judge:
         epsilon = {2: EPS16, 4: EPS32, 8: EPS64}[leaf.view.kind.itemsize]
         epsilon = max(epsilon, self._coarsest(group))
         judged: list[Direction] = []
+        if vectors:
+            window.check(rewrites, lambda old: vectors[0][0].moved(old, 1e-2 * vectors[0][1]), leaf)
         for vector, scale in vectors:
             self._clock.require()
 

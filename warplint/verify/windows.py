@@ -65,7 +65,9 @@ class Window:
     """Operations ``[start, stop]`` of a log, from the state before ``start``; ``backwards`` lie in it.
 
     ``held`` are operations whose results are repeated instead of being computed again, besides those that hand
-    gradients on. Raises :class:`NotExact` where the objective does not come out bit for bit.
+    gradients on. Only the steps that the objective hangs on are run, as far as the kernels' accesses tell; where that
+    turns out to be wrong (:meth:`check`), all of them. Raises :class:`NotExact` where the objective does not come out
+    bit for bit.
     """
 
     def __init__(
@@ -84,11 +86,30 @@ class Window:
         self._analysis = analysis
         self._log = machine.log
         self._held = held
-        self._steps: list[Operation | Frozen] = []
-        self._base = self._prepare()
-        self.unmoved = self.evaluate({}, lambda values: values)
-        if not np.array_equal([self.unmoved], [self._recorded], equal_nan=True):
+        self._all: list[Operation | Frozen] = []
+        self._everything = self._prepare()
+        self._steps = list(self._needed())
+        self._base = self._worth_restoring()
+        self.unmoved = self.evaluate({}, _unmoved)
+        if not _same(self.unmoved, self._recorded):
+            self._run_everything()
+            self.unmoved = self.evaluate({}, _unmoved)
+        if not _same(self.unmoved, self._recorded):
             raise NotExact(f"the replayed objective is {self.unmoved!r}, the program's was {self._recorded!r}")
+
+    def _run_everything(self) -> None:
+        self._steps, self._base = self._all, self._everything
+
+    def check(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf) -> None:
+        """Compare a moved evaluation with one that leaves nothing out; fall back to that where they differ."""
+        if self._steps is self._all:
+            return
+        short = self.evaluate(rewrites, move, leaf)
+        steps, base = self._steps, self._base
+        self._run_everything()
+        if _same(self.evaluate(rewrites, move, leaf), short):
+            self._everything.restore()
+            self._steps, self._base = steps, base
 
     # preparing ----------------------------------------------------------------------------------------------------
 
@@ -102,19 +123,28 @@ class Window:
                 assert isinstance(operation, BackwardBegin)
                 self.terms[operation.index] = tuple(self._terms(operation))
                 self._recorded += sum(term.value() for term in self.terms[operation.index])
-                self._steps.append(operation)
+                self._all.append(operation)
             elif operation.inside is not None or self._only_gradients(operation):
                 operation.run()
             elif operation.index in self._held or self._hands_gradients_on(operation):
-                self._steps.append(self._freeze(operation))
+                self._all.append(self._freeze(operation))
             elif isinstance(operation, KernelCall | NativeCall | HostWrite):
                 operation.run()
-                self._steps.append(operation)
-        self._steps = list(self._needed())
-        kept = {memory for step in self._steps for memory in _touched(step)}
-        kept.update(self._term_memories())
-        base.saved = {memory: copy for memory, copy in base.saved.items() if memory in kept}
+                self._all.append(operation)
         return base
+
+    def _worth_restoring(self) -> Contents:
+        """The memories that the steps write; what they only read stays as it is."""
+        written: set[Memory] = set(self._term_memories())
+        for step in self._steps:
+            if isinstance(step, Frozen):
+                written.update(memory for memory, _ in step.images)
+            elif not isinstance(step, BackwardBegin):
+                written.update(where.memory for where, _ in self._analysis.writes(step))
+        kept = Contents()
+        kept.saved = {memory: copy for memory, copy in self._everything.saved.items() if memory in written}
+        self._everything.restore()
+        return kept
 
     def _only_gradients(self, operation: Operation) -> bool:
         touched = operation.touched
@@ -143,7 +173,7 @@ class Window:
         """The steps that the objective hangs on, going back from it."""
         wanted = set(self._term_memories())
         kept: list[Operation | Frozen] = []
-        for step in reversed(self._steps):
+        for step in reversed(self._all):
             if isinstance(step, BackwardBegin):
                 kept.append(step)
                 continue
@@ -203,12 +233,13 @@ class Window:
 
     def restore(self) -> None:
         """Bring the memory of the window to its beginning."""
-        self._base.restore()
+        self._everything.restore()
 
     def evaluate(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf | None = None) -> float:
         """The objective with the leaf moved at the start, and again where ``rewrites`` overwrite it."""
         self._base.restore()
         if leaf is not None:
+            self._restore_leaf(leaf)
             leaf.view.write(move(leaf.view.read()))
         total = 0.0
         for step in self._steps:
@@ -220,19 +251,32 @@ class Window:
                 _move_again(leaf, rewrites[step.index], move)
         return total
 
+    def _restore_leaf(self, leaf: Leaf) -> None:
+        copy = self._everything.saved.get(leaf.memory)
+        if copy is not None:
+            leaf.memory.write(copy)
+
     def states_at(self, marks: Sequence[HostRead], leaf: Leaf, move: Mover) -> list[Bytes]:
         """What the host would have read at ``marks`` with the leaf moved."""
         wanted = {mark.index: mark for mark in marks}
         found: list[Bytes] = []
-        self._base.restore()
+        self._everything.restore()
         leaf.view.write(move(leaf.view.read()))
-        steps = {step.index if isinstance(step, Operation) else step.operation.index: step for step in self._steps}
+        steps = {step.index if isinstance(step, Operation) else step.operation.index: step for step in self._all}
         for index in range(self.start, self.stop):
             if index in wanted:
                 found.append(wanted[index].source.read())
             elif index in steps:
                 steps[index].run()
         return found
+
+
+def _unmoved(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    return values
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (one != one and other != other)
 
 
 def _touched(step: Operation | Frozen) -> tuple[Memory, ...]:
@@ -259,4 +303,3 @@ def rewritten(group_rewrites: Sequence[int], leaf: Leaf, analysis: Analysis) -> 
     return found
 
 
-__all__ = ["Frozen", "HostWrite", "Loss", "Mover", "Seeded", "Window", "rewritten"]
