@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -28,6 +29,21 @@ def block(start: str, end: str) -> str:
 def test_the_table_of_rules_is_the_generated_one() -> None:
     told = block("<!-- rules -->", "<!-- end of rules -->")
     assert told == table(catalogue()), "write the output of `warplint rule --format markdown` between the marks"
+
+
+@pytest.mark.warp
+def test_the_example_is_what_the_command_prints() -> None:
+    pytest.importorskip("warp")
+    (words, told) = re.findall(r"<!-- example: (.*?) -->\n```text\n(.*?)```", README, re.DOTALL)[0]
+    assert f"/warplint {words}\n" in README
+    done = subprocess.run([sys.executable, "-m", "warplint", *words.split()], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert without_numbers(done.stdout) == without_numbers(told)
+
+
+def without_numbers(text: str) -> str:
+    """Times differ from run to run, and last digits from processor to processor."""
+    return re.sub(r"-?\d+(\.\d+)*(e-?\d+)?", "#", text)
 
 
 def test_every_rule_has_a_page_and_is_in_the_changelog() -> None:
