@@ -8,6 +8,7 @@ import functools
 import json
 import types
 import typing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,41 +35,61 @@ def read(path: Path) -> tuple[object, ...]:
 def _record(line: str) -> object:
     try:
         fields = json.loads(line)
-        name = fields.pop("record")
-        kind = getattr(records, name)
-        return _build(kind, fields)
+        kind = getattr(records, fields.pop("record"))
+        return _reader(kind)(fields)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return Unreadable(line[:200], f"{type(error).__name__}: {error}")
 
 
+Reader = Callable[[Any], Any]
+"""Makes a value as JSON gave it into what an annotation asks for."""
+
+
 @functools.cache
-def _fields(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind, vars(records))
-
-
-def _build(hint: Any, value: Any) -> Any:
-    """``value`` (as JSON gave it) in the shape that the annotation ``hint`` asks for."""
-    origin = typing.get_origin(hint)
-    if value is None or hint is Any or hint is object:
-        return value
+def _reader(hint: Any) -> Reader:
+    """The reader for one annotation; made once, since a program may tell thousands of launches."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        inner = [option for option in typing.get_args(hint) if option is not type(None)]
-        return _build(inner[0], value) if len(inner) == 1 else value
+        inner = [option for option in arguments if option is not type(None)]
+        read = _reader(inner[0]) if len(inner) == 1 else _as_it_is
+        return read if read is _as_it_is else lambda value: None if value is None else read(value)
     if origin is tuple:
-        return _tuple(typing.get_args(hint), value)
+        return _tuple_reader(arguments)
     if origin is frozenset:
-        return frozenset(_build(typing.get_args(hint)[0], item) for item in value)
-    if origin is not None:  # dict and Mapping: their values are JSON values
-        return value
+        return _frozen_set_reader(_reader(arguments[0]))
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        hints = _fields(hint)
-        return hint(**{name: _build(hints[name], item) for name, item in value.items()})
+        return _record_reader(hint)
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return hint(value)
-    return float(value) if hint is float else value
+        return hint
+    return float if hint is float else _as_it_is
 
 
-def _tuple(arguments: tuple[Any, ...], value: list[Any]) -> tuple[Any, ...]:
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _record_reader(kind: type) -> Reader:
+    readers = {name: _reader(hint) for name, hint in typing.get_type_hints(kind, vars(records)).items()}
+    changing = {name: read for name, read in readers.items() if read is not _as_it_is}
+
+    def read(fields: dict[str, Any]) -> Any:
+        for name, reader in changing.items():
+            if name in fields:
+                fields[name] = reader(fields[name])
+        return kind(**fields)
+
+    return read
+
+
+def _tuple_reader(arguments: tuple[Any, ...]) -> Reader:
+    readers = [_reader(hint) for hint in arguments if hint is not Ellipsis]
+    if all(read is _as_it_is for read in readers):
+        return tuple
     if len(arguments) == 2 and arguments[1] is Ellipsis:
-        return tuple(_build(arguments[0], item) for item in value)
-    return tuple(_build(hint, item) for hint, item in zip(arguments, value, strict=True))
+        read_one = readers[0]
+        return lambda value: tuple([read_one(item) for item in value])
+    return lambda value: tuple(read(item) for read, item in zip(readers, value, strict=True))
+
+
+def _frozen_set_reader(read: Reader) -> Reader:
+    return lambda value: frozenset(read(item) for item in value)

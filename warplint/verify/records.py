@@ -9,7 +9,6 @@ allocation: an address that is handed out again is a new memory.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import json
 from dataclasses import dataclass, field
@@ -442,14 +441,9 @@ class TraceEnd:
 
 def to_json(record: Any) -> str:
     """One line: the record's class name under ``record``, its fields beside it."""
-    return json.dumps({"record": type(record).__name__, **_plain(dataclasses.asdict(record))}, allow_nan=True)
+    return json.dumps({"record": type(record).__name__, **vars(record)}, allow_nan=True, default=_plain)
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item) for item in value]
-    return value
+    """What JSON has no word for: records by their fields, sets as lists. Enumerations of strings are strings."""
+    return sorted(value) if isinstance(value, (set, frozenset)) else vars(value)

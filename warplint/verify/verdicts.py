@@ -111,7 +111,7 @@ def _by_finite_difference(finding: Finding, run: Evidence) -> Verdict | None:
         if run.names(culprit, finding)
     ]
     if convicted:
-        return _convicted(*max(convicted, key=lambda pair: (pair[1].effect or 0.0, pair[0].relative_error or 0.0)))
+        return _convicted(*max(convicted, key=_tellingness))
     if run.counterpart(finding) is None and not run.came_to(finding):
         return None
     experiment = Experiment.FINITE_DIFFERENCE
@@ -120,6 +120,12 @@ def _by_finite_difference(finding: Finding, run: Evidence) -> Verdict | None:
         why = run.result.problem or "no gradient was computed from what was recorded here"
         return Verdict(Status.INCONCLUSIVE, f"reached, but not measured: {why}", experiment)
     return _acquitted(about, experiment)
+
+
+def _tellingness(pair: tuple[Gradient, Culprit]) -> tuple[bool, float, float]:
+    """A gradient that the program uses says more than one that it does not, a larger share more than a smaller."""
+    gradient, culprit = pair
+    return bool(gradient.consumed_at), culprit.effect or 0.0, gradient.relative_error or 0.0
 
 
 def _convicted(gradient: Gradient, culprit: Culprit) -> Verdict:
