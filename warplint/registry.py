@@ -53,7 +53,9 @@ def _declared_here() -> Iterator[metadata.EntryPoint]:
     else:
         import tomli as tomllib
     declared = tomllib.loads(project.read_text(encoding="utf-8"))
-    packs = declared.get("project", {}).get("entry-points", {}).get(GROUP, {})
+    if declared.get("project", {}).get("name") != "warplint":
+        return
+    packs = declared["project"].get("entry-points", {}).get(GROUP, {})
     folders = declared.get("tool", {}).get("setuptools", {}).get("packages", {}).get("find", {}).get("where", ["."])
     for name, value in packs.items():
         if find_spec(value.partition(":")[0].partition(".")[0]) is None:

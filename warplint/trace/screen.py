@@ -7,7 +7,8 @@ import re
 from warplint.project import Module, Project
 
 _OWN = re.compile(
-    rb"[Tt]ape\b|[Tt]ape\(|[\"']unique[\"']|\bconfig\.\w+\s*=[^=]|\bset_module_options\(|\bget_module\(|clear_kernel_cache"
+    rb"[Tt]ape\b|[Tt]ape\(|[\"']unique[\"']|\bset_module_options\(|\bget_module\(|clear_kernel_cache"
+    rb"|\bconfig\.\w+\s*=[^=]|\bconfig as \w|\bsetattr\([^,\n]*config\b"
 )
 _TAPE = re.compile(rb"\bTape\(")
 _RUNS = re.compile(rb"^if __name__|^(?!def |class |import |from |[#@\s\"')}\]])\S.*\(", re.MULTILINE)
