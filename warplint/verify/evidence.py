@@ -134,6 +134,10 @@ class Evidence:
         kernel = spots((finding.anchor.kernel,))
         return bool(kernel & self.kernels) if kernel else spot(finding.span) in self.lines
 
+    def launched(self, finding: Finding) -> bool:
+        """Whether the run launched the kernel that the finding stands in."""
+        return bool(spots((finding.anchor.kernel,)) & self.kernels)
+
     def gradients_about(self, finding: Finding) -> tuple[Gradient, ...]:
         """The gradients of the backward calls whose tapes recorded something at the finding's places; else all."""
         about = spots(

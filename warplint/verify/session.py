@@ -83,10 +83,13 @@ class _Session:
         """Run the programs, then what is left to ask: kernels alone, builds."""
         runs, errors = self._runs(commands)
         experiments = {rule.code: rule.experiment for rule in self.rules}
-        measured = Measurements(tuple(runs))
-        judged = judge(asked, measured, experiments)
-        measured = replace(measured, alone=self._alone(judged, experiments))
-        measured = replace(measured, builds=self._builds(commands, asked, runs, experiments))
+        alone = self._alone(asked, runs, experiments)
+        measured = Measurements(
+            tuple(runs),
+            alone=alone.of(KernelCheck) if alone is not None else (),
+            alone_problem=alone.problem if alone is not None else None,
+            builds=self._builds(commands, asked, runs, experiments),
+        )
         judged = judge(asked, measured, experiments)
         return Verification(
             findings=judged,
@@ -128,19 +131,20 @@ class _Session:
         findings = tuple(each for each in found if not each.code.startswith(OWN_WORK))
         return Evidence(result, recorded, findings), trouble
 
-    def _alone(self, judged: Iterable[Finding], experiments: dict[str, Experiment]) -> tuple[KernelCheck, ...]:
-        """Check by itself every kernel with a finding that no run came to."""
+    def _alone(
+        self, asked: Iterable[Finding], runs: Sequence[Evidence], experiments: dict[str, Experiment]
+    ) -> RunResult | None:
+        """Check by itself every kernel with a finding of which no run checked a launch."""
         missed = [
             finding
-            for finding in judged
+            for finding in asked
             if experiments.get(finding.code) is Experiment.KERNEL_CHECK
-            and finding.verdict is not None
-            and finding.verdict.status is Status.NOT_REACHED
+            and not any(each.checks_of(finding) for each in runs)
         ]
         targets = kernel_targets(missed, self.project)
         if not targets:
-            return ()
-        return check_kernels(targets, self._options(f"checking {len(targets)} kernels alone")).of(KernelCheck)
+            return None
+        return check_kernels(targets, self._options(f"checking {_count(len(targets))} alone"))
 
     def _builds(
         self,
@@ -160,9 +164,9 @@ class _Session:
         return tuple(compared)
 
 
-def _gradients(run_: Evidence) -> Iterable[GradientCheck]:
-    for gradient in run_.result.of(Gradient):
-        span = run_.places.span(gradient.allocated[-1]) if gradient.allocated else None
+def _gradients(evidence: Evidence) -> Iterable[GradientCheck]:
+    for gradient in evidence.result.of(Gradient):
+        span = evidence.places.span(gradient.allocated[-1]) if gradient.allocated else None
         yield GradientCheck(
             leaf=gradient.leaf,
             path=span.path if span is not None else "",
@@ -172,7 +176,7 @@ def _gradients(run_: Evidence) -> Iterable[GradientCheck]:
             fd=gradient.fd if not math.isnan(gradient.fd) else None,
             relative_error=gradient.relative_error,
             reason=gradient.reason,
-            program=run_.result.command,
+            program=evidence.result.command,
         )
 
 
@@ -199,3 +203,7 @@ def _program(result: RunResult, device: str | None) -> ProgramRun:
         problem=result.problem or "",
         notes=tuple(notes),
     )
+
+
+def _count(kernels: int) -> str:
+    return f"{kernels} kernel{'s' if kernels != 1 else ''}"

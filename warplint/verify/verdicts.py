@@ -31,6 +31,8 @@ class Measurements:
 
     runs: tuple[Evidence, ...] = ()
     alone: tuple[KernelCheck, ...] = ()
+    alone_problem: str | None = None
+    """Why kernels could not be checked alone, where that went wrong as a whole."""
     builds: tuple[Comparison, ...] = ()
 
 
@@ -76,7 +78,7 @@ def _verdict(finding: Finding, measured: Measurements, experiments: Mapping[str,
     of_run = _BY_RUN[experiment]
     verdicts = [verdict for run in measured.runs if (verdict := of_run(finding, run)) is not None]
     if not verdicts and experiment is Experiment.KERNEL_CHECK:
-        verdicts = [verdict for verdict in (_alone(finding, measured.alone),) if verdict is not None]
+        verdicts = [verdict for verdict in (_unrecorded(finding, measured),) if verdict is not None]
     return _gravest(verdicts) or _not_reached(finding, measured.runs, experiment)
 
 
@@ -193,13 +195,10 @@ def _number(value: float) -> str:
 
 
 def _by_kernel_check(finding: Finding, run: Evidence) -> Verdict | None:
-    """The verdict of one run on a finding about a kernel; None: the run did not launch it on a tape."""
+    """The verdict of one run on a finding about a kernel; None: no launch of it was checked there."""
     checks = run.checks_of(finding)
     if not checks:
-        if run.counterpart(finding) is None and not run.came_to(finding):
-            return None
-        why = run.result.problem or "no gradient passed through it"
-        return Verdict(Status.INCONCLUSIVE, f"the kernel ran, but was not checked: {why}", Experiment.KERNEL_CHECK)
+        return None
     verdict = _checked(checks)
     about = run.gradients_about(finding)
     right = bool(about) and all(each.status in (GradientStatus.PASS, GradientStatus.FLAT) for each in about)
@@ -217,12 +216,21 @@ def _by_kernel_check(finding: Finding, run: Evidence) -> Verdict | None:
     return verdict
 
 
-def _alone(finding: Finding, checks: Sequence[KernelCheck]) -> Verdict | None:
-    found = checks_of(finding, checks)
-    if not found:
-        return None
-    verdict = _checked(found)
-    return replace(verdict, reason=f"no run reached it; alone, on inputs made for it: {verdict.reason}")
+def _unrecorded(finding: Finding, measured: Measurements) -> Verdict | None:
+    """The verdict on a kernel that no run checked: by the check of it alone, on inputs made from its signature."""
+    found = checks_of(finding, measured.alone)
+    launched = [run for run in measured.runs if run.launched(finding)]
+    if found:
+        verdict = _checked(found)
+        how = "no gradient passed through it" if launched else "no run reached it"
+        return replace(verdict, reason=f"{how}; alone, on inputs made for it: {verdict.reason}")
+    if not launched:
+        if measured.alone_problem is None:
+            return None
+        why = f"no run reached it, and it could not be checked alone: {measured.alone_problem}"
+        return Verdict(Status.NOT_REACHED, why, Experiment.KERNEL_CHECK)
+    why = launched[0].result.problem or "no gradient passed through it"
+    return Verdict(Status.INCONCLUSIVE, f"the kernel ran, but was not checked: {why}", Experiment.KERNEL_CHECK)
 
 
 def _checked(checks: Sequence[KernelCheck]) -> Verdict:
