@@ -118,6 +118,31 @@ PING_PONG = {
             b = t  # expect: NVW101
         {LOSS}
     """,
+    "through an argument list": f"""
+        a, b = x, zer()
+        for _ in range(3):
+            args = [a, b]
+            wp.launch(nl, 3, args)
+            a, b = b, a  # expect: NVW101
+        {LOSS}
+    """,
+    "two rows of one array": f"""
+        rows = wp.zeros((2, 3), dtype=float, requires_grad=True)
+        wp.copy(rows[0], x)
+        for k in range(4):
+            wp.launch(nl, 3, inputs=[rows[k % 2]], outputs=[rows[(k + 1) % 2]])  # expect: NVW101
+        a = rows[0]
+        {LOSS}
+    """,
+    "a deque of three levels, read in place": f"""
+        from collections import deque
+        levels = deque([x, zer(), zer()])
+        for _ in range(4):
+            wp.launch(nl, 3, inputs=[levels[0]], outputs=[levels[1]])
+            levels.rotate(-1)  # expect: NVW101
+        a = levels[0]
+        {LOSS}
+    """,
     "a scratch array for every step": f"""
         force = zer()
         a = x
@@ -513,6 +538,9 @@ WINDOWS = {
         + "    t.backward(l)\n    total += c.grad.numpy()\n    t.zero()\n    s = n",
         "c.assign(c.numpy() - 0.1 * total)",
         "total = np.zeros(3)",
+    ),
+    "printed and cleared, one window at a time": windows(
+        "    t = wp.Tape()" + RECORD + "    t.backward(l)\n    print(c.grad.numpy())\n    t.zero()\n    s = n",
     ),
     "backwards in reverse order": windows(
         "    t = wp.Tape()" + RECORD + "    kept.append((t, l))\n    s = n",

@@ -148,7 +148,7 @@ def _stamp_moves(machine: Machine, frame: Frame, node: ast.Assign, value: Value,
     """Stamp the arrays that take another's place: the target held other arrays, and none of the new ones is fresh."""
     for target in node.targets:
         pairs = _pairs(target, node.value, value)
-        if not pairs:
+        if not pairs or _is_fresh_list(target, node.value):
             continue
         moved: list[Value] = []
         for part, new in pairs:
@@ -169,6 +169,13 @@ def _stamp_moves(machine: Machine, frame: Frame, node: ast.Assign, value: Value,
         elif isinstance(target, ast.Subscript):
             how = "slot"
         stamp(machine, moved, how)
+
+
+def _is_fresh_list(target: ast.expr, source: ast.expr) -> bool:
+    """``args = [a, b]``: a new list is made of other names, nothing in the old one is moved about."""
+    if isinstance(target, (ast.Tuple, ast.List)) or not isinstance(source, (ast.List, ast.Tuple)):
+        return False
+    return not any(ast.unparse(target) == ast.unparse(part) for part in ast.walk(source) if isinstance(part, ast.expr))
 
 
 def _pairs(target: ast.expr, source: ast.expr, value: Value) -> list[tuple[ast.expr, Value]]:

@@ -35,8 +35,9 @@ _QUIET = frozenset({"print", "len", "isinstance", "format", "debug", "info", "wa
 def evaluate_call(machine: Machine, frame: Frame, node: ast.Call) -> Value:
     """A call expression."""
     callee = _callee(machine, frame, node)
-    asserting = _asserts(node.func)
+    asserting, showing = _asserts(node.func), _shows(node.func)
     machine.assertions += asserting
+    machine.showings += showing
     try:
         args, complete = _positional(machine, frame, node)
         kwargs: dict[str, Value] = {}
@@ -52,6 +53,11 @@ def evaluate_call(machine: Machine, frame: Frame, node: ast.Call) -> Value:
         return call_value(machine, callee, Call(args, kwargs, node, complete))
     finally:
         machine.assertions -= asserting
+        machine.showings -= showing
+
+
+def _shows(function: ast.expr) -> bool:
+    return isinstance(function, ast.Name) and function.id == "print"
 
 
 def _callee(machine: Machine, frame: Frame, node: ast.Call) -> Value:

@@ -177,6 +177,11 @@ class Dataflow:
                 if isinstance(event, OptimiserStep)
                 or (isinstance(event, GradRead) and event.how in ("optimiser", "escape"))
             ),
+            shown=frozenset(
+                event.seq
+                for event in self.trace.events
+                if isinstance(event, GradRead) and event.how in ("print", "assert")
+            ),
             warp=self.trace.warp,
         )
         return tuple(

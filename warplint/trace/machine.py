@@ -215,6 +215,7 @@ class Machine:
         self.loops = 0
         self.backwards = 0
         self.assertions = 0
+        self.showings = 0
         self.tapes_entered = 0
         self.launches = 0
         self.unrecorded_launches = 0
@@ -340,8 +341,8 @@ class Machine:
             self.emit(events.Opaque, why=why, arrays=data)
 
     def reading(self, how: str) -> str:
-        """How a gradient is read: an assertion about it is no use of it."""
-        return "assert" if self.assertions else how
+        """How a gradient is read: asserting something about it or printing it is no computing with it."""
+        return "assert" if self.assertions else "print" if self.showings else how
 
     # -- unknown counts and conditions -----------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class Tapes:
     """What is asked of a whole trace.
 
     ``opaque`` are the events that explain nothing, ``updates`` those that may write a parameter unseen: an optimiser's
-    step, a gradient handed to code outside.
+    step, a gradient handed to code outside; ``shown`` are the gradients that are only printed or asserted.
     """
 
     periods: Sequence[Period]
@@ -50,6 +50,7 @@ class Tapes:
     memories: Mapping[int, Memory]
     opaque: tuple[Event, ...]
     updates: tuple[Event, ...]
+    shown: frozenset[int]
     warp: tuple[int, int]
 
     def period_of(self, tape: int, seq: int) -> Period | None:
@@ -110,9 +111,16 @@ def _is_one_gradient(leaf: int, earlier: Period, recording: Recording, tapes: Ta
         return False
     if any(start < event.seq < stop and _may_update(event, leaf) for event in tapes.updates):
         return False
+    if tapes.life.cleared_between(leaf, start, stop) and not _is_taken(leaf, start, stop, tapes):
+        return False
     if tapes.life.used_after(leaf, stop):
         return True
     return not any(tapes.life.used.get(memory) for memory in recording.wanted | {leaf})
+
+
+def _is_taken(leaf: int, start: int, stop: int, tapes: Tapes) -> bool:
+    """Whether the gradient is taken away before it is cleared, otherwise than to be shown: to be summed elsewhere."""
+    return any(start < seq < stop and seq not in tapes.shown for seq in tapes.life.used.get(leaf, ()))
 
 
 def _may_update(event: Event, leaf: int) -> bool:
