@@ -118,11 +118,10 @@ def test_text_shows_every_place_of_the_fault() -> None:
         "3 |     a[0] = wp.sin(a[0])",
         "  |            ------------ its adjoint needs the value",
         "  |",
-        "  = confirmed by finite differences: AD 1.13, FD 1.95, off by 42 %; "
-        "with the memory restored AD agrees",
+        "  = confirmed by finite differences: AD 1.13, FD 1.95, off by 42 %; with the memory restored AD agrees",
         "  = fix (unsafe): allocate per step",
         "",
-        "Found 1 finding (1 error) in 3 files.",
+        "Found 1 finding (1 error) in 3 files; 1 confirmed.",
     ]
 
 
@@ -154,7 +153,20 @@ def test_text_tells_what_was_run_and_what_was_not_shown() -> None:
     assert "module train: built twice in a fresh cache, never in the second run" in text
     assert "error: no Warp in that interpreter" in text
     assert "     1  NVW101  ping-pong" in text
-    assert text.splitlines()[-1].endswith("2 below severity warning not shown; 1 suppressed.")
+    assert text.splitlines()[-1] == (
+        "Found 1 finding (1 error) in 3 files; 1 confirmed; 2 gradients checked: 1 wrong, 1 right; "
+        "2 below severity warning not shown; 1 suppressed."
+    )
+
+
+def test_text_says_when_nothing_was_run() -> None:
+    text = rendered("text", report(SWAP, verification=Verification((SWAP,))))
+    assert "nothing was run: no program among these files (--run names one)" in text
+
+
+def test_a_check_of_a_program_alone_counts_gradients() -> None:
+    given = Report((), 0, "1.19", verification=VERIFICATION)
+    assert rendered("text", given).splitlines()[-1] == "2 gradients checked: 1 wrong, 1 right."
 
 
 def test_colours_change_nothing_but_the_looks() -> None:

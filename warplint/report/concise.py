@@ -22,6 +22,8 @@ def _lines(report: Report, look: Look) -> Iterator[str]:
         message = finding.message.replace("\n", " ")
         yield f"{place} {look.paint('red', finding.code)} {message}{verdict}"
     if report.verification is not None:
+        if not report.verification.programs and not report.verification.errors:
+            yield words.NOTHING_RUN
         yield from (f"error: {error}" for error in report.verification.errors)
         for program in report.verification.programs:
             if program.problem:

@@ -59,8 +59,9 @@ def _verification(verification: Verification, look: Look) -> Iterator[str]:
     yield from (f"  {line}" for line in _gradients(verification.gradients, look))
     yield from (f"  {words.build(build)}" for build in verification.builds)
     yield from (f"{look.paint('red', 'error')}: {error}" for error in verification.errors)
-    if verification.programs or verification.errors:
-        yield ""
+    if not verification.programs and not verification.errors:
+        yield words.NOTHING_RUN
+    yield ""
 
 
 def _gradients(checks: Iterable[GradientCheck], look: Look) -> Iterator[str]:

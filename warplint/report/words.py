@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from warplint.finding import Experiment, Severity, Status, Verdict
 from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Report
@@ -18,6 +18,7 @@ EXPERIMENTS: Mapping[Experiment, str] = {
 }
 
 _FIGURES: Mapping[str, str] = {"ad": "AD", "fd": "FD", "relative_error": "off by"}
+_COUNTED: Mapping[str, str] = {"fail": "wrong", "inconclusive": "not judged", "flat": "flat", "pass": "right"}
 _STATUS: Mapping[str, str] = {
     "pass": "agrees with finite differences",
     "fail": "is wrong",
@@ -84,15 +85,34 @@ def program(run: ProgramRun) -> Iterator[str]:
     yield from (f"  {note}" for note in run.notes)
 
 
+NOTHING_RUN = "nothing was run: no program among these files (--run names one)"
+
+
 def summary(report: Report) -> str:
-    """The last line: how much was found in how much, and what is not shown."""
+    """The last line: how much was found in how much, what runs said of it, and what is not shown."""
+    ran = report.verification
+    if ran is not None and not report.files:
+        return f"{_gradients(ran.gradients)}."
     by_severity = Counter(finding.severity for finding in report.findings)
     kinds = ", ".join(f"{by_severity[s]} {s.value}" for s in reversed(Severity) if by_severity[s])
     found = counted(len(report.findings), "finding") + (f" ({kinds})" if kinds else "")
     head = f"Found {found}" if report.findings else "No findings"
     unseen = [f"{report.hidden} below severity {report.severity.value} not shown"] if report.hidden else []
     unseen += [f"{report.suppressed} suppressed"] if report.suppressed else []
-    return "; ".join([f"{head} in {counted(report.files, 'file')}", *unseen]) + "."
+    told = [_gradients(ran.gradients)] if ran is not None and ran.programs else []
+    return "; ".join([f"{head} in {counted(report.files, 'file')}", *_verdicts(report), *told, *unseen]) + "."
+
+
+def _verdicts(report: Report) -> list[str]:
+    """``1 confirmed, 2 refuted``, where something was run."""
+    counts = Counter(finding.verdict.status for finding in report.findings if finding.verdict is not None)
+    return [", ".join(f"{counts[s]} {s.value.replace('-', ' ')}" for s in Status if counts[s])] if counts else []
+
+
+def _gradients(checks: Sequence[GradientCheck]) -> str:
+    counts = Counter(check.status for check in checks)
+    kinds = ", ".join(f"{counts[status]} {_COUNTED[status]}" for status in _COUNTED if counts[status])
+    return f"{counted(len(checks), 'gradient')} checked" + (f": {kinds}" if kinds else "")
 
 
 def counted(count: int, thing: str) -> str:
