@@ -238,3 +238,9 @@ def test_places_are_exact_and_count_characters():
     assert (store.span.path, store.span.line, store.span.column, store.span.end_column) == ("f.py", 3, 14, 33)
     assert (need.span.column, need.span.end_column) == (21, 33)
     assert (need.read.span.column, need.read.span.end_column) == (28, 32)
+
+
+def test_a_store_to_integers_reads_nothing():
+    summary = kernel("if c[i] > 0.0:\n    z[z[i]] = int(a[i])", "a: R, c: R, z: Z")
+    store = store_to(summary, "z")
+    assert (store.needs, store.active, store.depends) == ((), frozenset(), {"a", "c", "z"})

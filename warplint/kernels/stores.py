@@ -11,7 +11,7 @@ from warplint.kernels.expressions import Expressions
 from warplint.kernels.ledger import Mutation, StoreRecord, Token, TokenKind
 from warplint.kernels.summary import Cut, StoreKind
 from warplint.kernels.types import COMPOSITES, Kind, Type
-from warplint.kernels.values import ABSENT, Place, Value, joined, needing
+from warplint.kernels.values import ABSENT, Place, Value, joined, needing, union
 
 _ACCUMULATING = (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor)
 _MULTIPLYING = (ast.Mult, ast.Div, ast.MatMult)
@@ -182,7 +182,7 @@ class Stores(Expressions):
     def _ends_in_composite(self, target: Target, node: ast.expr) -> bool:
         """Whether the last step of a local target takes a component of a vector, matrix, quaternion or transform."""
         value = self._followed(target.owner, target.steps[:-1], node)
-        if value.local:
+        if value.local or any(map(_is_slice, target.steps[-1].indices)):
             return False
         if value.type.kind is Kind.UNKNOWN:
             return bool(target.steps[-1].indices) or target.steps[-1].attribute in ("x", "y", "z", "w")
@@ -231,21 +231,14 @@ class Stores(Expressions):
     ) -> StoreRecord:
         """Record a store to one element (or a component of it), with everything its adjoint reads."""
         ledger, file = self.ledger, self.frame.file
-        needs, depends = value.needs, 0
-        tokens = 0
-        for index in place.indices:
-            tokens |= index.tokens
-            depends |= index.depends
-        needs |= ledger.need(tokens, value.active, node, file, "the index in ", destination=True)
-        for condition in self.conditions:
-            depends |= condition.depends
-            needs |= ledger.need(
-                condition.tokens, value.active, condition.node, condition.file, condition.what, destination=True
-            )
         ledger.path_bit(place.path)
+        depends = union(index.depends for index in place.indices)
+        depends |= union(condition.depends for condition in self.conditions)
         kept = value.like(depends=value.depends | depends, cuts=value.cuts | ledger.cut(depends, Cut.FLAT))
-        if target.of.floating is False and kept.active:
-            kept = kept.like(active=0, cuts=kept.cuts | ledger.cut(kept.active, Cut.FLAT))
+        if target.of.floating is False:
+            kept = kept.like(active=0, needs=0, cuts=kept.cuts | ledger.cut(kept.active, Cut.FLAT))
+        else:
+            kept.needs |= self._needs_of_place(place, value, node)
         guards = [condition for condition in self.conditions if not condition.loop]
         record = StoreRecord(
             place.path,
@@ -257,7 +250,7 @@ class Stores(Expressions):
             node,
             file,
             kept,
-            needs,
+            kept.needs,
             multiplier,
             bool(guards),
             bool(guards) and all(guard.bounded for guard in guards),
@@ -267,6 +260,19 @@ class Stores(Expressions):
         ledger.stores.append(record)
         ledger.versions[place.path] = ledger.versions.get(place.path, 0) + 1
         return record
+
+    def _needs_of_place(self, place: Place, value: Value, node: ast.AST) -> int:
+        """Where and under which conditions a value goes is needed for its gradient and for the destination's."""
+        ledger, active = self.ledger, value.active
+        tokens = union(index.tokens for index in place.indices)
+        needs = ledger.need(tokens, active, node, self.frame.file, "the index in ", destination=True)
+        for by in self.conditions:
+            needs |= ledger.need(by.tokens, active, by.node, by.file, by.what, destination=True)
+        return needs
+
+
+def _is_slice(index: Value) -> bool:
+    return index.type.kind is Kind.TUPLE
 
 
 def _named_component(attribute: str) -> tuple[int, ...] | None:

@@ -100,10 +100,16 @@ class KernelFaultKind(str, enum.Enum):
     """Faults that lie wholly inside the kernel; each belongs to one rule of the NVW2 group."""
 
     INPLACE_MULTIPLY = "inplace-multiply"
+    """``a[i] *= e``: e's adjoint reads the product in place of a's old value."""
     COMPONENT_MULTIPLY = "component-multiply"
+    """``v[0] *= e`` on a local: the old component's cotangent is not cleared. Wrong if it carries gradient."""
     READ_THEN_OVERWRITTEN = "read-then-overwritten"
+    """A store to an element whose old value an adjoint of this kernel reads."""
     COMPONENT_REASSIGN = "component-reassign"
+    """``v[0] = e`` on a local over a component that carries gradient, or after an adjoint took the whole of v.
+    Not where ``enable_vector_component_overwrites`` is in effect (but for fills in dynamic loops)."""
     DYNAMIC_LOOP = "dynamic-loop"
+    """A local that a dynamic loop overwrites is read by an adjoint; ``detail`` is its name. One fault for a loop."""
 
 
 @dataclass(frozen=True)
