@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from warplint.kernels.screen import has_inplace_multiply
 from warplint.trace import events
 from warplint.trace.facts import free_names
 from warplint.trace.machine import Call, Machine
@@ -85,7 +86,8 @@ def _describe(kernel: KernelValue) -> events.Kernel:
     if backward is None:
         backward = effective.get("enable_backward", True)
     unroll = effective.get("max_unroll", 16)
-    span = module.span(kernel.function.node)
+    node = kernel.function.node
+    span = module.span(node)
     return events.Kernel(
         name=kernel.name,
         span=span,
@@ -99,6 +101,7 @@ def _describe(kernel: KernelValue) -> events.Kernel:
         module_options={name: value for name, value in effective.items() if not isinstance(value, UnknownValue)},
         captures=kernel.captures,
         stable=kernel.stable,
+        scales_in_place=has_inplace_multiply(node) if isinstance(node, ast.FunctionDef) else None,
     )
 
 
