@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from warplint.runner.entry import start
 from warplint.runner.protocol import Channel, Request
+from warplint.verify.arbiter import Reserve
 from warplint.verify.horizon import Budget, Horizon
 from warplint.verify.judge import Clock, Judge
 from warplint.verify.log import Log
@@ -77,6 +78,8 @@ class Session:
         self.hooks = Hooks(self._warp_is_there)
         deadline = self.began + request.stop_recording_after
         self.recorder = Recorder(self.log, Horizon(Budget(deadline=deadline), self.stop))
+        self.reserve = Reserve(self.log, self.recorder, channel.mine)
+        self.recorder.horizon.before_taping = self.reserve.keep
         self._devices: set[str] = set()
 
     @property
@@ -119,6 +122,8 @@ class Session:
         except Unsupported as error:
             self._unsupported(str(error))
         ending = start(self.request.entry)
+        if self.reserve.evaluating:
+            os._exit(4)
         self.finish(ending.stopped, ending.text)
         return 0
 
@@ -136,6 +141,7 @@ class Session:
             return
         self.hooks.observer = None
         reason = self._judge()
+        self.reserve.dismiss()
         self.channel.send(self._program(stopped, text or reason))
 
     def _judge(self) -> str:
@@ -157,7 +163,7 @@ class Session:
             self.channel.send(TraceEnd(self.log.next_index, True, "an event could not be told"))
 
     def _ask(self, progress: Progress, first: int, problem: str) -> None:
-        judge = Judge(Machine(self.log), self.channel.send, self.clock, self.request.seed, progress.at)
+        judge = Judge(Machine(self.log), self.channel.send, self.clock, self.request.seed, progress.at, self.reserve)
         if problem:
             self.channel.send(judge.unjudged(first - 1, problem))
         judge.run(first)

@@ -27,8 +27,8 @@ class Budget:
 class Horizon:
     """Counts complete groups: a backward call whose gradient was used or cleared, or whose leaf was written.
 
-    ``stop(reason)`` is called where the program is about to begin something new; it need not return. ``entering`` hooks
-    in front of every ``with tape`` are called before that is decided against.
+    ``stop(reason)`` is called where the program is about to begin something new; it need not return. ``before_taping``
+    is called in front of the first ``with tape`` of an iteration.
     """
 
     def __init__(self, budget: Budget, stop: Callable[[str], None]) -> None:
@@ -38,8 +38,9 @@ class Horizon:
         self._complete = 0
         self._pending = 0
         self._finished = False
-        self._allocated = 0
         self._ticks = 0
+        self._open = False
+        self._muted = False
 
     def backward_done(self) -> None:
         """A backward call has ended."""
@@ -56,8 +57,12 @@ class Horizon:
 
     def entering(self, log: Log) -> None:
         """A tape is about to record."""
+        if self._muted:
+            return
+        fresh = not self._open
         if self._pending and self._finished:
             self._complete += 1
+            fresh = True
             self._pending = 0
             self._finished = False
             if self._complete < GROUPS:
@@ -67,15 +72,20 @@ class Horizon:
             self.stop("horizon")
         elif not log.backwards and self.over_budget(log) and not any(record.entries for record in log.tapes):
             self.forget(log)
-        self.before_taping()
+        self._open = True
+        if fresh:
+            self.before_taping()
 
     def begin_anew(self) -> None:
         """Count from zero again."""
+        self._open = False
         self._complete = self._pending = 0
         self._finished = False
 
     def tick(self, log: Log) -> None:
         """Look at the clock and the memory now and then."""
+        if self._muted:
+            return
         self._ticks += 1
         if self._ticks % 64 == 0 and time.monotonic() > self.budget.deadline:
             self.stop("time limit")
@@ -85,9 +95,9 @@ class Horizon:
             else:
                 self.stop("memory limit")
 
-    def allocated(self, size: int) -> None:
-        """Bytes were allocated."""
-        self._allocated += size
+    def mute(self) -> None:
+        """Never stop and never fork again: this process only answers a question."""
+        self._muted = True
 
     def over_budget(self, log: Log) -> bool:
         """Whether the log keeps more than it may."""

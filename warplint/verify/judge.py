@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warplint.verify.adjoint import BackwardPass
+from warplint.verify.arbiter import Question, Reserve, Snapshot, Unanswered
 from warplint.verify.culprits import Culprits, places
 from warplint.verify.finite_difference import (
     EPS32,
@@ -35,6 +36,9 @@ from warplint.verify.windows import Window, rewritten
 EPS16 = 2.0**-10
 KERNEL_BUDGET = 400
 """Forward runs that the check of one kernel alone may take."""
+FORK_BUDGET = 16
+FORK_DIRECTIONS = 3
+"""Evaluations and directions where each evaluation is a run of the program."""
 Send = Callable[[object], None]
 
 
@@ -72,8 +76,17 @@ class Measurement:
 class Judge:
     """Judges a log. ``starting(n)`` is told before group ``n`` is judged, so that a crash can be put down to it."""
 
-    def __init__(self, machine: Machine, send: Send, clock: Clock, seed: int, starting: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        send: Send,
+        clock: Clock,
+        seed: int,
+        starting: Callable[[int], None],
+        reserve: Reserve | None = None,
+    ) -> None:
         self._machine = machine
+        self._reserve = reserve
         self._log = machine.log
         self._send = send
         self._clock = clock
@@ -123,9 +136,16 @@ class Judge:
             return self._record(group, _inconclusive(str(error)))
         except OutOfBudget:
             return self._record(group, _inconclusive("the time limit left no time for it"))
+        loop = self._host_loop(group, window, found)
+        if loop:
+            ruled = self._arbitrated(group, window, found)
+            if ruled is None:
+                return self._record(group, _inconclusive(loop, found), signature="host-loop")
+            if ruled is not found:
+                return self._record(group, ruled, signature="host-loop")
         if found.status is not GradientStatus.FAIL:
             return self._record(group, found)
-        return self._explained(group, window, found)
+        return self._explained(group, found)
 
     def _obstacle(self, group: Group) -> str:
         for begin in group.backwards:
@@ -182,13 +202,10 @@ class Judge:
 
     # why it is wrong ------------------------------------------------------------------------------------------------
 
-    def _explained(self, group: Group, window: Window, found: Measurement) -> Gradient:
+    def _explained(self, group: Group, found: Measurement) -> Gradient:
         held = self._holding_constant(group, found)
         if held is not None:
             return self._record(group, held, signature="held-constant")
-        loop = self._host_loop(group, window, found)
-        if loop:
-            return self._record(group, _inconclusive(loop, found), signature="host-loop")
         telling = measured(found.vectors, found.judged)
         try:
             backward = BackwardPass(self._machine, self.analysis, group)
@@ -246,30 +263,123 @@ class Judge:
                     found.append(operation.index)
         yield from found
 
+    # host data in the loop ------------------------------------------------------------------------------------------
+
     def _host_loop(self, group: Group, window: Window, found: Measurement) -> str:
         """Whether something that hangs on the leaf went to the host before something came back from it."""
-        uploads = [operation for operation in window.operations if isinstance(operation, HostWrite)]
-        if not uploads:
+        returned = list(self._from_host(group, window))
+        if not returned or not found.vectors:
             return ""
-        last = uploads[-1].index
         downloads = [
             operation
-            for operation in self._log.between(group.start, last)
+            for operation in self._log.between(group.start, returned[-1].index)
             if isinstance(operation, HostRead) and operation.source.memory not in self._log.gradients
         ]
-        if not downloads or not found.vectors:
-            return ""
         vector = found.vectors[0]
         still = window.states_at(downloads, group.leaf, lambda old: old)
         moved = window.states_at(downloads, group.leaf, lambda old: vector.moved(old, 1e-2))
         for mark, one, other in zip(downloads, still, moved, strict=True):
-            if not np.array_equal(one, other):
-                back = next(operation for operation in uploads if operation.index > mark.index)
+            back = next((operation for operation in returned if operation.index > mark.index), None)
+            if back is not None and not np.array_equal(one, other):
                 return (
                     f"data that hangs on this leaf goes to the host ({_shown(mark)}) and host data comes back "
                     f"({_shown(back)}): running the recorded operations again cannot follow it"
                 )
         return ""
+
+    def _from_host(self, group: Group, window: Window) -> Iterator[Operation]:
+        """Uploads, and launches with a floating-point argument that this kernel was never given before."""
+        seen: dict[tuple[int, int], set[bytes]] = {}
+        for operation in self._log.between(self._log.base, group.start):
+            if isinstance(operation, KernelCall):
+                for position in operation.layout.values:
+                    seen.setdefault((id(operation.kernel), position), set()).add(bytes(operation.params[position]))
+        first: dict[tuple[int, int], set[bytes]] = {}
+        for operation in window.operations:
+            if isinstance(operation, HostWrite):
+                yield operation
+            elif isinstance(operation, KernelCall):
+                for position in operation.layout.values:
+                    key, value = (id(operation.kernel), position), bytes(operation.params[position])
+                    known = seen.get(key, set()) | first.get(key, set())
+                    if value not in known:
+                        first.setdefault(key, set()).add(value)
+                        yield operation
+
+    def _arbitrated(self, group: Group, window: Window, found: Measurement) -> Measurement | None:
+        """Ask the program itself: ``found`` where the replay follows it, what it says where not; None: no answer."""
+        snapshot = self._snapshot(group)
+        if snapshot is None or not found.vectors:
+            return None
+        leaf, patience = group.leaf, min(30.0, max(self._clock.left / 4.0, 1.0))
+
+        def fork(vector: DirectionVector, step: float) -> float:
+            self._clock.require()
+            question = Question(
+                leaf.memory.number,
+                leaf.view.address - leaf.memory.address,
+                leaf.view.shape,
+                leaf.view.strides,
+                leaf.view.scalars,
+                group.start,
+                vector.vector * step,
+                group.backwards[0].number,
+            )
+            return snapshot.evaluate(question, patience)
+
+        vector = found.vectors[0]
+        try:
+            if fork(vector, 0.0) != window.unmoved:
+                return None
+            step = 1e-2
+            asked = fork(vector, step) - window.unmoved
+            replayed = window.evaluate({}, lambda old: vector.moved(old, step), leaf) - window.unmoved
+            if abs(asked - replayed) <= 0.02 * max(abs(asked), abs(replayed)) + 64 * EPS32 * abs(window.unmoved):
+                return found
+            return self._measured_by_forks(group, found, fork)
+        except (Unanswered, OutOfBudget):
+            return None
+
+    def _snapshot(self, group: Group) -> Snapshot | None:
+        """A snapshot from before the leaf is read; only for one backward call with a loss."""
+        begin = group.backwards[0]
+        if self._reserve is None or len(group.backwards) > 1 or begin.loss is None or group.rewrites:
+            return None
+        leaf = group.leaf
+        read = [
+            operation.index
+            for operation in self.analysis.of(leaf.memory)
+            if operation.index >= group.start
+            and any(where.overlaps(leaf.range) for where in self.analysis.reads(operation))
+        ]
+        return self._reserve.before(min([begin.index, *read]))
+
+    def _measured_by_forks(
+        self, group: Group, found: Measurement, fork: Callable[[DirectionVector, float], float]
+    ) -> Measurement:
+        epsilon = max(EPS32 if group.leaf.view.kind.itemsize == 4 else EPS64, self._coarsest(group))
+        judged = tuple(
+            judge_direction(
+                lambda step, vector=vector: fork(vector, step),  # type: ignore[misc]
+                vector.ad,
+                dtype_eps=epsilon,
+                kind=vector.kind,
+                budget=FORK_BUDGET,
+            )
+            for vector in found.vectors[:FORK_DIRECTIONS]
+        )
+        answer = combine(judged)
+        reason = f"{answer.reason} (the program itself run again: host data in the loop)"
+        return Measurement(
+            found.vectors[:FORK_DIRECTIONS],
+            judged,
+            answer.status,
+            reason,
+            answer.ad,
+            answer.fd,
+            answer.relative_error,
+            "fork",
+        )
 
     # the answer -----------------------------------------------------------------------------------------------------
 

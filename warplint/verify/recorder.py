@@ -7,7 +7,7 @@ import struct
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -49,6 +49,16 @@ SHADOW_LIMIT = 1 << 28
 """Bytes of memory that are compared for silent host writes; views of larger memory are noted, not compared."""
 
 
+class Evaluating(Protocol):
+    """What a process that evaluates for the arbiter is told."""
+
+    def operation(self) -> None:
+        """An operation is about to run."""
+
+    def backward(self, begin: BackwardBegin) -> None:
+        """A backward call begins."""
+
+
 class Recorder:
     """Observes one process. ``horizon`` decides when enough was seen; ``told`` takes what is no native operation.
 
@@ -59,6 +69,8 @@ class Recorder:
         self.log = log
         self.horizon = horizon
         self.error: BaseException | None = None
+        self.evaluation: Evaluating | None = None
+        """Set in a process that runs the program again for the arbiter."""
         self._active: TapeRecord | None = None
         self._inside: BackwardBegin | None = None
         self._step: Entry | None = None
@@ -80,6 +92,9 @@ class Recorder:
         if self._capturing:
             run(kernel, hooks, params, adjoint)
             return
+        if self.evaluation is not None:
+            self.evaluation.operation()
+        self.horizon.tick(self.log)
         call = self._kernel_call(kernel, hooks, params, adjoint, blocks)
         self.log.add(call)
         self.log.launches += not adjoint
@@ -162,6 +177,8 @@ class Recorder:
         """A memory operation or native utility."""
         if self._capturing:
             return run(*args)
+        if self.evaluation is not None:
+            self.evaluation.operation()
         call = self._native_call(name, run, args)
         result = run(*args)
         if call is not None:
@@ -245,7 +262,6 @@ class Recorder:
                 born=self.log.next_index,
                 padded=True,
             )
-            self.horizon.allocated(size)
         return address
 
     def free(self, run: Callable[..., None], address: int) -> None:
@@ -376,6 +392,8 @@ class Recorder:
         address = array.ptr
         if not address or not array.device.is_cpu or self._capturing:
             return
+        if self.evaluation is not None:
+            self.evaluation.operation()
         memory = self.log.memories.find(address) or self._register_foreign(address)
         if memory is None:
             return
@@ -524,6 +542,8 @@ class Recorder:
             return run()
         self.notice_all()
         begin = self._backward_begin(tape, loss, grads)
+        if self.evaluation is not None:
+            self.evaluation.backward(begin)
         self.log.add(begin)
         self.log.backwards.append(begin)
         self.log.backward_count += 1
