@@ -163,6 +163,19 @@ def test_a_kink_beside_the_starting_point_does_not_hide_the_slope_at_it(distance
 
 
 @PRECISIONS
+def test_where_the_function_jumps_on_one_side_the_slope_of_the_other_side_passes(real: type) -> None:
+    def jumping(x: Any) -> Any:
+        return real(3.0) * np.floor(x) + np.sin(x)
+
+    judged = judge(jumping, 1.0, math.cos(1.0), real)
+    assert judged.status is PASS
+    assert "jump" in judged.reason
+    assert judge(jumping, 1.0, 1.1 * math.cos(1.0), real).status is INCONCLUSIVE
+    assert judge(np.floor, 1.0, 0.0, real).status is FLAT
+    assert judge(np.floor, 1.0, 1.0, real).status is INCONCLUSIVE
+
+
+@PRECISIONS
 def test_a_zero_gradient_on_a_stair_is_flat_and_any_other_proves_nothing(real: type) -> None:
     def stairs(x: Any) -> Any:
         return np.floor(real(4.0) * x)

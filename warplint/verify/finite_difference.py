@@ -279,6 +279,28 @@ def _kink_in(ladder: Ladder, samples: Sequence[Sample], window: Window, ad: floa
     return _Verdict(GradientStatus.INCONCLUSIVE, f"{text}: tape {ad:.4g} is close to one", window.fd, slack, fine)
 
 
+def _judge_jump(ladder: Ladder, window: Window, ad: float) -> _Verdict | None:
+    """Whether the objective jumps on one side of the starting point, and ``ad`` is its slope on the other side.
+
+    So stands a value that is rounded down on a whole number, or a point on the edge of its cell.
+    """
+    samples = [sample for sample in ladder.samples if sample.finite(Side.CENTRAL)][-3:]
+    if len(samples) < 3:
+        return None
+    for smooth, jumping in ((Side.FORWARD, Side.BACKWARD), (Side.BACKWARD, Side.FORWARD)):
+        heights = [abs(sample.slope(jumping)) * sample.width for sample in samples]
+        jump = min(heights)
+        if jump < 0.7 * max(heights) or jump <= max(ABSORBED * ladder.rounding, 8.0 * ladder.noise()):
+            continue
+        text = f"a jump of {jump:.2g} on one side of the starting point"
+        if ad == 0.0 and all(sample.slope(smooth) == 0.0 for sample in samples):
+            return _Verdict(GradientStatus.FLAT, f"flat: {text}, nothing moves on the other", 0.0, 0.0, samples[0])
+        kept = min(ladder.windows(smooth), key=_error)
+        if kept.error <= LOOSE * _size(kept, ad) and _agrees(kept, ad):
+            return _Verdict(GradientStatus.PASS, f"{text}; {_comparison(kept, ad)}", kept.fd, kept.error, _at(kept))
+    return None
+
+
 def _settle(ladder: Ladder, ad: float) -> _Verdict:
     """Every useful step is taken and none decided alone: settle for a looser agreement, or say what is in the way."""
     if not ladder.windows():
@@ -297,10 +319,8 @@ def _settle(ladder: Ladder, ad: float) -> _Verdict:
     loose = _loosely_agreeing(ladder, ad)
     if loose is not None:
         return _passed(loose, ad, f"; to within {loose.error / _size(loose, ad):.1%}")
-    kink = _judge_kink(ladder, window, ad)
-    if kink is not None:
-        return kink
-    return _confirmed_failure(ladder, window, ad) or _unclear(ladder, window, ad)
+    special = _judge_kink(ladder, window, ad) or _judge_jump(ladder, window, ad)
+    return special or _confirmed_failure(ladder, window, ad) or _unclear(ladder, window, ad)
 
 
 def _error(window: Window) -> float:

@@ -192,12 +192,12 @@ class Ladder:
                 return side
         return Side.CENTRAL
 
-    def windows(self) -> tuple[Window, ...]:
-        """All windows of three neighbouring finite steps, the coarsest first."""
-        side = self.side()
-        usable = [sample for sample in self.samples if sample.finite(side)]
+    def windows(self, side: Side | None = None) -> tuple[Window, ...]:
+        """All windows of three neighbouring finite steps, the coarsest first; by default of the side that is told."""
+        told = self.side() if side is None else side
+        usable = [sample for sample in self.samples if sample.finite(told)]
         triples = zip(usable, usable[1:], usable[2:], strict=False)
-        return tuple(Window.over(triple, side, self.floor) for triple in triples)
+        return tuple(Window.over(triple, told, self.floor) for triple in triples)
 
     def plateau(self) -> float:
         """The largest step up to which nothing moves, 0 where something does at the finest step already."""
