@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from warplint.names import public_name
@@ -199,11 +200,17 @@ def _function(machine: Machine, value: Function, name: str) -> Value:
 
 
 def _external(machine: Machine, value: External, name: str) -> Value:
-    path = public_name(f"{value.path}.{name}")
     if value.path == "warp.config":
         return machine.config.get(name, UnknownValue(f"the default of wp.config.{name}"))
-    constant = external_constant(path)
-    return External(path) if constant is None else constant
+    return _external_part(value.path, name)
+
+
+@lru_cache(maxsize=4096)
+def _external_part(path: str, name: str) -> Value:
+    """The constant or the dotted name behind an attribute of a dotted name: the same in every program."""
+    whole = public_name(f"{path}.{name}")
+    constant = external_constant(whole)
+    return External(whole) if constant is None else constant
 
 
 def _record(machine: Machine, value: Record, name: str) -> Value:

@@ -12,6 +12,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 EXITS = frozenset({"exit", "quit", "skip", "fail", "skipTest", "abort", "_exit"})
 """Calls after which nothing runs: an arm that ends in one is not a path worth following."""
 
+_REPLAY = frozenset({"capture_launch"})
 _GROWING = frozenset({"append", "extend", "insert", "appendleft", "add", "update", "setdefault"})
 _TYPE_VARIABLES = frozenset({"Any", "Scalar", "Float", "Int"})
 
@@ -126,6 +127,22 @@ def rings_of(loop: ast.For | ast.AsyncFor | ast.While) -> tuple[ast.expr, ...]:
             if isinstance(item, ast.Subscript) and _is_path(item.value) and takes_modulo(item.slice):
                 found[ast.dump(item.value)] = item.value
     return tuple(found.values())
+
+
+def preferred_arm(node: ast.If) -> bool | None:
+    """The arm to follow where a condition is not known, None where neither is better.
+
+    An arm that ends the run, leaves the loop or function, or replays a captured graph shows nothing more.
+    """
+    for shows_nothing in (ends_run, leaves, _replays):
+        body, orelse = shows_nothing(node.body), shows_nothing(node.orelse)
+        if body != orelse:
+            return orelse
+    return None
+
+
+def _replays(statements: Iterable[ast.stmt]) -> bool:
+    return mentions(statements, _REPLAY)
 
 
 def _is_path(node: ast.expr) -> bool:

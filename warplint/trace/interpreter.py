@@ -28,7 +28,7 @@ from warplint.trace.loops import iterate
 from warplint.trace.machine import BudgetExceeded, Caches, Frame, Machine, Parts, Raised
 from warplint.trace.roots import Root, start, taped_functions
 from warplint.trace.scopes import summarise_kernel
-from warplint.trace.screen import worth_interpreting
+from warplint.trace.screen import Interest, interest
 from warplint.trace.settings import DEFAULT, TraceSettings
 from warplint.trace.statements import EXECUTORS
 from warplint.trace.values import ModuleValue
@@ -62,12 +62,12 @@ def interpret(path: str, project: Project, settings: TraceSettings = DEFAULT) ->
     Raises :class:`Unreadable` where the file itself cannot be read.
     """
     module = project.module(path)
-    if not worth_interpreting(project, module):
+    found = interest(project, module)
+    if found is Interest.NOTHING:
         return ()
-    tree = module.tree
-    session = _Session(project, module, settings)
+    session = _Session(project, module, settings if found is Interest.TAPES else settings.brief())
     session.run_program()
-    session.run_functions(taped_functions(tree))
+    session.run_functions(taped_functions(module))
     return tuple(session.interpretations)
 
 

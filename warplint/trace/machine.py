@@ -19,7 +19,16 @@ from warplint.kernels.summary import KernelSummary
 from warplint.project import Module, Project
 from warplint.trace import events
 from warplint.trace.events import Event
-from warplint.trace.facts import FunctionFacts, FunctionNode, function_facts, grows, is_generic, rings_of, takes_modulo
+from warplint.trace.facts import (
+    FunctionFacts,
+    FunctionNode,
+    function_facts,
+    grows,
+    is_generic,
+    preferred_arm,
+    rings_of,
+    takes_modulo,
+)
 from warplint.trace.log import EventLog
 from warplint.trace.memory import ArrayValue, Memory, Shape, arrays_in
 from warplint.trace.settings import TraceSettings
@@ -140,6 +149,7 @@ class Caches:
         self.generic: dict[ast.FunctionDef, bool] = {}
         self.growing: dict[ast.stmt, bool] = {}
         self.rings: dict[ast.stmt, tuple[ast.expr, ...]] = {}
+        self.arms: dict[ast.If, bool | None] = {}
         self.summaries: dict[tuple[str, int, bool], KernelSummary | None] = {}
 
     def facts_of(self, node: FunctionNode) -> FunctionFacts:
@@ -170,6 +180,12 @@ class Caches:
             known = self.rings[loop] = rings_of(loop)
         return known
 
+    def preferred_arm(self, node: ast.If) -> bool | None:
+        """The arm to follow where the condition is not known."""
+        if node not in self.arms:
+            self.arms[node] = preferred_arm(node)
+        return self.arms[node]
+
     def wraps_around(self, index: ast.expr) -> bool:
         """Whether an index is taken modulo something."""
         known = self.wrapping.get(index)
@@ -194,6 +210,8 @@ class Machine:
         self.settings = settings
         self.parts = parts
         self.caches = caches
+        self._evaluators = parts.evaluators
+        self._executors = parts.executors
         self.polarity = polarity
         """The way unknown conditions go on this path."""
         self.deadline = deadline if deadline is not None else time.process_time() + settings.seconds
@@ -227,11 +245,11 @@ class Machine:
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         """The value of an expression."""
-        return self.parts.evaluators[type(node)](self, frame, node)
+        return self._evaluators[type(node)](self, frame, node)
 
     def execute(self, statements: Sequence[ast.stmt], frame: Frame) -> Signal | None:
         """Run a block; the signal that ended it early, if any."""
-        executors = self.parts.executors
+        executors = self._executors
         for statement in statements:
             self.steps += 1
             if self.steps & 255 == 0 or self.steps > self.settings.steps:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from warplint.project import Module
 from warplint.trace.lookup import global_value
 from warplint.trace.machine import Call, Machine
 from warplint.trace.values import Bound, Class, Function, Instance, UnknownValue, Value
@@ -24,11 +26,13 @@ class Root:
     owner: ast.ClassDef | None = None
 
 
-def taped_functions(tree: ast.Module) -> list[Root]:
+def taped_functions(module: Module) -> list[Root]:
     """The functions and methods at the top level that open a tape."""
+    lines = [number for number, line in enumerate(module.source.lines, 1) if "ape" in line]
     found: list[Root] = []
-    for owner, node in _functions(tree):
-        if opens_tape(node):
+    for owner, node in _functions(module.tree) if lines else ():
+        first = bisect.bisect_left(lines, node.lineno)
+        if first < len(lines) and lines[first] <= (node.end_lineno or 0) and opens_tape(node):
             found.append(Root(node, owner))
     return found[:_BATCH]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 
@@ -15,13 +16,17 @@ class TraceSettings:
     """
 
     warp: tuple[int, int] = (1, 19)
-    steps: int = 150_000
+    steps: int = 120_000
     seconds: float = 6.0
     launches: int = 5_000
     depth: int = 24
     rounds: int = 600
     items: int = 2048
     unknown_rounds: int = 3
+
+    def brief(self) -> TraceSettings:
+        """For a file in which nothing can be taped: options, modules and kernels show early in a run."""
+        return dataclasses.replace(self, steps=min(self.steps, 8_000), launches=min(self.launches, 400))
 
 
 DEFAULT = TraceSettings()

@@ -12,7 +12,7 @@ from warplint.trace.classes import define_class
 from warplint.trace.contexts import execute_with
 from warplint.trace.decorators import decorated
 from warplint.trace.expressions import decide, make_function
-from warplint.trace.facts import ends_run, leaves, mentions
+from warplint.trace.facts import ends_run
 from warplint.trace.imports import execute_import, execute_import_from
 from warplint.trace.loops import execute_for, execute_while
 from warplint.trace.machine import Frame, Machine, Raised, Unwinding, catches
@@ -20,7 +20,6 @@ from warplint.trace.values import BREAK, CONTINUE, Class, External, Instance, Re
 
 Executor = Callable[[Machine, Frame, Any], "Signal | None"]
 
-_REPLAY = frozenset({"capture_launch"})
 
 
 def _expression(machine: Machine, frame: Frame, node: ast.Expr) -> Signal | None:
@@ -46,15 +45,8 @@ def _feasible(machine: Machine, node: ast.If, condition: Value) -> bool:
     An arm that ends the run, leaves the loop or function, or replays a captured graph is not followed where the other
     one does not: what happens there is opaque, and a path that was cut short proves nothing.
     """
-    for unwanted in (ends_run, leaves, _replays):
-        body, orelse = unwanted(node.body), unwanted(node.orelse)
-        if body != orelse:
-            return orelse
-    return decide(machine, condition)
-
-
-def _replays(statements: list[ast.stmt]) -> bool:
-    return mentions(statements, _REPLAY)
+    preferred = machine.caches.preferred_arm(node)
+    return decide(machine, condition) if preferred is None else preferred
 
 
 def _function(machine: Machine, frame: Frame, node: ast.FunctionDef) -> Signal | None:

@@ -44,6 +44,7 @@ def _decorators() -> Mapping[str, Model]:
     return {**functional.DECORATORS, **kernels.DECORATORS}
 
 
+@lru_cache(maxsize=4096)
 def model_of(path: str) -> Model | None:
     """The model of a function or class outside the project."""
     model = _models().get(path)
