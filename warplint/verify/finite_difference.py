@@ -400,10 +400,14 @@ def _step(sample: Sample) -> float:
 
 
 def _dead(ladder: Ladder, ad: float) -> _Verdict:
-    """The instrument cannot see: the expected change is lost beside the objective's last digit."""
+    """The instrument cannot see: the claimed change is lost beside the objective's last digit, or on the way to it."""
     sample = ladder.sample(3e-1)
-    reason = f"absorbed: the tape claims a change of {abs(ad) * sample.width:.2g} at h = {sample.width:.1g}, "
-    reason += f"the objective of {ladder.base:.4g} has a last digit of {ladder.noise():.1g}"
+    claim = f"the tape claims a change of {abs(ad) * sample.width:.2g} at h = {sample.width:.1g}"
+    if ladder.visible(abs(ad)) > sample.step:
+        reason = f"absorbed: {claim}, the objective of {ladder.base:.4g} has a last digit of {ladder.noise():.1g}"
+    else:
+        reason = f"nothing moves at small steps, yet further out it does, and {claim}: a stair, a branch not taken, "
+        reason += "or a change that is absorbed on the way"
     return _Verdict(GradientStatus.INCONCLUSIVE, reason, sample.slope(Side.CENTRAL), ladder.floor(sample), sample)
 
 
