@@ -31,6 +31,8 @@ from warplint.verify.warp_modules import protect_caches, watch_loads
 
 CRASHES = 8
 """Groups whose replay may crash before the rest is given up."""
+LEAST_AIM = 1.5
+"""Seconds that the judging may take however short the program was."""
 RESERVE = 2.0
 """Seconds kept back for the last records."""
 
@@ -80,12 +82,13 @@ class Session:
         self.recorder = Recorder(self.log, Horizon(Budget(deadline=deadline), self.stop))
         self.reserve = Reserve(self.log, self.recorder, channel.mine)
         self.recorder.horizon.before_taping = self.reserve.keep
+        self.clock = self._clock()
         self._devices: set[str] = set()
 
-    @property
-    def clock(self) -> Clock:
-        """When all answers must be out."""
-        return Clock(self.began + self.request.limit - RESERVE)
+    def _clock(self) -> Clock:
+        """When all answers must be out, and how long the judging should take: about half of what the program took."""
+        aim = max(LEAST_AIM, 0.5 * (time.monotonic() - self.began))
+        return Clock(self.began + self.request.limit - RESERVE, aim)
 
     def _warp_is_there(self) -> None:
         """The program has imported Warp."""
@@ -152,6 +155,7 @@ class Session:
         self._tell()
         if not self.log.backwards:
             return "no backward call was recorded"
+        self.clock = self._clock()
         return judged_in_fork(self._ask, self.clock)
 
     def _tell(self) -> None:

@@ -6,7 +6,7 @@ import linecache
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,8 +34,6 @@ from warplint.verify.updates import unread_updates
 from warplint.verify.windows import Window, rewritten
 
 EPS16 = 2.0**-10
-KERNEL_BUDGET = 400
-"""Forward runs that the check of one kernel alone may take."""
 FORK_BUDGET = 16
 FORK_DIRECTIONS = 3
 """Evaluations and directions where each evaluation is a run of the program."""
@@ -44,19 +42,43 @@ Send = Callable[[object], None]
 
 @dataclass(frozen=True)
 class Clock:
-    """When the answers must be there (``time.monotonic``)."""
+    """When the answers must be there (``time.monotonic``), and how many seconds the judging should take.
+
+    ``aim`` is what the user would like to wait: gradients that somebody uses are judged beyond it, with less effort.
+    """
 
     deadline: float
+    aim: float = 10.0
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def left(self) -> float:
-        """Seconds."""
+        """Seconds until the answers must be there."""
         return self.deadline - time.monotonic()
+
+    @property
+    def aim_left(self) -> float:
+        """Seconds of the time that the judging should take; negative when it takes longer."""
+        return self.aim - (time.monotonic() - self.began)
 
     def require(self, seconds: float = 0.0) -> None:
         """Raise :class:`OutOfBudget` where less than that is left."""
         if self.left < seconds:
             raise OutOfBudget
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many directions a leaf is moved in, and how many evaluations each may take."""
+
+    directions: int
+    evaluations: int
+
+
+FULL = Effort(5, 48)
+LESS = Effort(3, 24)
+LEAST = Effort(2, 14)
+"""A clear pass takes seven evaluations, a clear failure eleven."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +124,17 @@ class Judge:
         if first == 0:
             for unread in unread_updates(self.analysis):
                 self._send(unread)
+        skipped = 0
         for number, group in enumerate(self.groups):
-            if number >= first:
-                self._starting(number)
-                self._send(self._judged(group))
+            if number < first:
+                continue
+            if group.used is None and self._clock.aim_left < 0 and number > 0:
+                skipped += 1
+                continue
+            self._starting(number)
+            self._send(self._judged(group, len(self.groups) - number))
+        if skipped:
+            self._send(Note("sampled", f"{skipped} gradients that nothing uses were not judged, to save time"))
         self._starting(len(self.groups))
         if first <= len(self.groups):
             self._check_kernels()
@@ -114,9 +143,12 @@ class Judge:
         """Every distinct kernel's adjoint alone, while there is time."""
         rng = np.random.default_rng(self._seed)
         calls = first_launches(self.analysis)
-        for check in check_launches(self._machine, self.analysis, calls, rng, KERNEL_BUDGET):
+        share = max(self._clock.aim / 2.0, self._clock.aim_left) / max(len(calls), 1)
+        checks = check_launches(self._machine, self.analysis, calls, rng, share)
+        for done, check in enumerate(checks, start=1):
             self._send(check)
             if self._clock.left <= 0:
+                self._send(Note("sampled", f"{len(calls) - done} kernels were not checked alone: no time was left"))
                 break
 
     def unjudged(self, number: int, reason: str) -> Gradient | Note:
@@ -125,27 +157,43 @@ class Judge:
             return Note("kernels", f"the kernels' adjoints alone were not checked: {reason}")
         return self._record(self.groups[number], _inconclusive(reason))
 
-    def _judged(self, group: Group) -> Gradient:
+    def _judged(self, group: Group, remaining: int) -> Gradient:
         obstacle = self._obstacle(group)
         if obstacle:
             return self._record(group, _inconclusive(obstacle))
         try:
             window = Window(self._machine, self.analysis, group.start, group.backwards)
-            found = self._measure(group, window)
+            found = self._measure(group, window, self._effort(group, window, remaining))
+            if found.status is GradientStatus.INCONCLUSIVE and self._may_try_harder(group):
+                found = self._measure(group, window, FULL)
         except NotExact as error:
             return self._record(group, _inconclusive(str(error)))
         except OutOfBudget:
             return self._record(group, _inconclusive("the time limit left no time for it"))
+        if found.status is GradientStatus.FAIL:
+            held = self._holding_constant(group, found)
+            if held is not None:
+                return self._record(group, held, signature="held-constant")
         loop = self._host_loop(group, window, found)
         if loop:
             ruled = self._arbitrated(group, window, found)
-            if ruled is None:
-                return self._record(group, _inconclusive(loop, found), signature="host-loop")
+            if isinstance(ruled, str):
+                return self._record(group, _inconclusive(f"{loop}; {ruled}", found), signature="host-loop")
             if ruled is not found:
                 return self._record(group, ruled, signature="host-loop")
         if found.status is not GradientStatus.FAIL:
             return self._record(group, found)
         return self._explained(group, found)
+
+    def _effort(self, group: Group, window: Window, remaining: int) -> Effort:
+        """As much as the time that falls to this group allows."""
+        share = max(self._clock.aim_left, 0.0) / remaining / max(window.seconds, 1e-6)
+        if share > FULL.directions * FULL.evaluations / 3:
+            return FULL
+        return LESS if share > LESS.directions * LESS.evaluations / 2 and group.used is not None else LEAST
+
+    def _may_try_harder(self, group: Group) -> bool:
+        return group.used is not None and self._clock.aim_left > -2.0 * self._clock.aim
 
     def _obstacle(self, group: Group) -> str:
         for begin in group.backwards:
@@ -166,14 +214,14 @@ class Judge:
 
     # finite differences ---------------------------------------------------------------------------------------------
 
-    def _measure(self, group: Group, window: Window) -> Measurement:
+    def _measure(self, group: Group, window: Window, effort: Effort) -> Measurement:
         leaf = group.leaf
         window.restore()
         values = leaf.view.read()
         rng = np.random.default_rng([self._seed, leaf.memory.number, group.number])
         axes = 1 if leaf.view.components > 1 else 0
         scaled = directions(values, group.consumed, rng, component_axes=axes)
-        vectors = tuple(_in_units(vector) for vector in scaled)
+        vectors = tuple(_in_units(vector) for vector in scaled[: effort.directions])
         rewrites = rewritten(group.rewrites, leaf, self.analysis)
         epsilon = {2: EPS16, 4: EPS32, 8: EPS64}[leaf.view.kind.itemsize]
         epsilon = max(epsilon, self._coarsest(group))
@@ -187,7 +235,16 @@ class Judge:
                 self._clock.require()
                 return window.evaluate(rewrites, lambda old: vector.moved(old, step), leaf)
 
-            judged.append(judge_direction(objective, vector.ad, scale=scale, dtype_eps=epsilon, kind=vector.kind))
+            judged.append(
+                judge_direction(
+                    objective,
+                    vector.ad,
+                    scale=scale,
+                    dtype_eps=epsilon,
+                    kind=vector.kind,
+                    budget=effort.evaluations,
+                )
+            )
         answer = combine(judged)
         moved = tuple(vector for vector, _ in vectors)
         return Measurement(
@@ -203,9 +260,6 @@ class Judge:
     # why it is wrong ------------------------------------------------------------------------------------------------
 
     def _explained(self, group: Group, found: Measurement) -> Gradient:
-        held = self._holding_constant(group, found)
-        if held is not None:
-            return self._record(group, held, signature="held-constant")
         telling = measured(found.vectors, found.judged)
         try:
             backward = BackwardPass(self._machine, self.analysis, group)
@@ -233,7 +287,7 @@ class Judge:
             return None
         try:
             window = Window(self._machine, self.analysis, group.start, group.backwards, held)
-            again = self._measure(group, window)
+            again = self._measure(group, window, LESS)
         except (NotExact, OutOfBudget):
             return None
         if again.status is not GradientStatus.PASS:
@@ -306,11 +360,11 @@ class Judge:
                         first.setdefault(key, set()).add(value)
                         yield operation
 
-    def _arbitrated(self, group: Group, window: Window, found: Measurement) -> Measurement | None:
-        """Ask the program itself: ``found`` where the replay follows it, what it says where not; None: no answer."""
+    def _arbitrated(self, group: Group, window: Window, found: Measurement) -> Measurement | str:
+        """Ask the program itself: ``found`` where the replay follows it, what it says where not; else why not."""
         snapshot = self._snapshot(group)
         if snapshot is None or not found.vectors:
-            return None
+            return "there is no snapshot of the process to run it again from"
         leaf, patience = group.leaf, min(30.0, max(self._clock.left / 4.0, 1.0))
 
         def fork(vector: DirectionVector, step: float) -> float:
@@ -329,16 +383,17 @@ class Judge:
 
         vector = found.vectors[0]
         try:
-            if fork(vector, 0.0) != window.unmoved:
-                return None
+            again = fork(vector, 0.0)
+            if again != window.unmoved:
+                return f"the program, run again, gives {again:.9g} in place of {window.unmoved:.9g}"
             step = 1e-2
             asked = fork(vector, step) - window.unmoved
             replayed = window.evaluate({}, lambda old: vector.moved(old, step), leaf) - window.unmoved
             if abs(asked - replayed) <= 0.02 * max(abs(asked), abs(replayed)) + 64 * EPS32 * abs(window.unmoved):
                 return found
             return self._measured_by_forks(group, found, fork)
-        except (Unanswered, OutOfBudget):
-            return None
+        except (Unanswered, OutOfBudget) as error:
+            return str(error) or "no time was left"
 
     def _snapshot(self, group: Group) -> Snapshot | None:
         """A snapshot from before the leaf is read; only for one backward call with a loss."""

@@ -147,7 +147,7 @@ class _Operation:
         for name in inputs:
             after, before = gradients[name].astype(np.float64), cotangents[name].astype(np.float64)
             claimed[name] = after if name in outputs else after - before
-            dust[name] = DUST * np.finfo(inputs[name].dtype).eps * (np.abs(after) + np.abs(before))
+            dust[name] = DUST * np.finfo(gradients[name].dtype).eps * (np.abs(after) + np.abs(before))
         operation = cls(forward, inputs, base, cotangents, claimed, dust, eps, budget)
         operation.noise = 2.0 * abs(operation.objective(again))
         for name in inputs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,6 +22,8 @@ from warplint.verify.warp_hooks import Packed, adjoint_parameters, copied, descr
 from warplint.verify.warp_modules import definition
 
 EPS16 = 2.0**-10
+LEAST, MOST = 60, 400
+"""Forward runs that the check of one launch may take."""
 LARGEST = 1 << 26
 """Bytes touched by a launch that is checked at most."""
 
@@ -37,9 +40,9 @@ def first_launches(analysis: Analysis) -> list[KernelCall]:
 
 
 def check_launches(
-    machine: Machine, analysis: Analysis, calls: list[KernelCall], rng: np.random.Generator, budget: int
+    machine: Machine, analysis: Analysis, calls: list[KernelCall], rng: np.random.Generator, seconds: float
 ) -> Iterator[KernelCheck]:
-    """Check one launch after the other, going through the log once."""
+    """Check one launch after the other, going through the log once; ``seconds`` is about what each may take."""
     position: int | None = None
     for call in calls:
         if position is None:
@@ -47,7 +50,7 @@ def check_launches(
         else:
             machine.run(position, call.index)
         position = call.index
-        found = LaunchCheck(call, analysis).run(rng, budget)
+        found = LaunchCheck(call, analysis).run(rng, seconds)
         if found is not None:
             yield KernelCheck(
                 kernel=call.name,
@@ -90,7 +93,7 @@ class LaunchCheck:
                 return name
         return None
 
-    def run(self, rng: np.random.Generator, budget: int) -> OperationCheck | None:
+    def run(self, rng: np.random.Generator, seconds: float) -> OperationCheck | None:
         """The judgement; None where there is nothing to differentiate, or it is too large."""
         if not self._written or sum(memory.size for memory in self._call.touched) > LARGEST:
             return None
@@ -99,6 +102,9 @@ class LaunchCheck:
         inputs = {name: view.read() for name, view in self._views.items()}
         sizes = [view.kind.itemsize for view in self._views.values()]
         epsilon = {2: EPS16, 4: EPS32, 8: EPS64}[min(sizes)]
+        began = time.perf_counter()
+        self._forward({})
+        budget = int(min(MOST, max(LEAST, seconds / (time.perf_counter() - began))))
         try:
             return check_operation(
                 self._forward, self._adjoint, inputs, self._written, rng, dtype_eps=epsilon, budget=budget
