@@ -232,6 +232,23 @@ def test_a_file_that_appears_and_changes_what_an_import_means_is_noticed(program
     assert len(interpreter.calls) == 2
 
 
+def test_files_that_import_each_other_count_for_each_other(program, tmp_path) -> None:
+    interpreter = Interpreter()
+    for name, imported in (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a")):
+        Path(f"{name}.py").write_text(f"import {imported}\n")
+
+    def run() -> int:
+        before = len(interpreter.calls)
+        program(WARP + "import d\n", engine=engine(interpret=interpreter), cache=Cache(tmp_path / "cache", "same"))
+        return len(interpreter.calls) - before
+
+    assert [run(), run()] == [1, 0]
+    Path("c.py").write_text("import a\nx = 1\n")
+    assert [run(), run()] == [1, 0]
+    Path("b.py").write_text("import c\nx = 1\n")
+    assert run() == 1
+
+
 def test_a_damaged_cache_is_a_miss(program, tmp_path) -> None:
     cache = Cache(tmp_path / "cache", "same")
     detect = rule(at(1))
@@ -251,7 +268,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(program, tmp_path) -> None
 
 def test_old_entries_are_removed_and_the_folder_is_marked(tmp_path) -> None:
     cache = Cache(tmp_path / "cache", "same")
-    key = cache.key("p.py", [SourceFile("p.py", b"x")])
+    key = cache.key("p.py", b"content")
     cache.put(key, Span("p.py", 3))
     assert cache.get(key, Span) == Span("p.py", 3)
     cache.tidy()

@@ -24,7 +24,6 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from warplint import __version__
 from warplint.rule import Rule
-from warplint.source import SourceFile
 
 FOLDER = ".warplint_cache"
 KEPT_DAYS = 30
@@ -43,13 +42,10 @@ class Cache:
         self._folder = folder
         self._fingerprint = fingerprint.encode()
 
-    def key(self, path: str, sources: Iterable[SourceFile]) -> str:
-        """The key of a result that rests on these files, the entry file first."""
-        digest = hashlib.blake2b(self._fingerprint, digest_size=20)
-        digest.update(path.encode(errors="surrogateescape"))
-        for source in sources:
-            digest.update(source.path.encode(errors="surrogateescape") + b"\0" + source.digest)
-        return digest.hexdigest()
+    def key(self, path: str, content: bytes) -> str:
+        """The key of the result for the entry file ``path``; ``content``: of all the files that it rests on."""
+        path_ = path.encode(errors="surrogateescape")
+        return hashlib.blake2b(self._fingerprint + content + path_, digest_size=20).hexdigest()
 
     def get(self, key: str, kind: type[T]) -> T | None:
         """What was kept under ``key``, of that dataclass; None where there is nothing, or nothing readable."""

@@ -6,8 +6,9 @@ the tree it saves, and a file that appears later and changes what an import mean
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from warplint.names import absolute_module
@@ -15,18 +16,19 @@ from warplint.names import absolute_module
 if TYPE_CHECKING:
     from warplint.project import Module, Project
 
-_FROM = re.compile(rb"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]*)", re.MULTILINE)
-_IMPORT = re.compile(rb"^[ \t]*import[ \t]+([^\n#;]+)", re.MULTILINE)
+_FROM = re.compile(rb"[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]*)")
+_IMPORT = re.compile(rb"[ \t]*import[ \t]+([^\n#;]+)")
 _COMMENT = re.compile(rb"#[^\n]*")
 _NAME = re.compile(rb"([\w.]+)(?:\s+as\s+\w+)?")
 
 
 class ImportClosure:
-    """Answers :meth:`of` for the files of one project, each file scanned once."""
+    """What the files of one project import, directly or not; each file is scanned once."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
         self._direct: dict[Module, tuple[Module, ...]] = {}
+        self._digests: dict[Module, bytes] = {}
 
     def of(self, module: Module) -> tuple[Module, ...]:
         """The module and all that it imports, directly or not, in an order that depends on the files alone."""
@@ -38,6 +40,57 @@ class ImportClosure:
                     found[imported] = None
                     todo.append(imported)
         return tuple(found)
+
+    def digest(self, module: Module) -> bytes:
+        """What tells this content of :meth:`of`, and the names it is imported by, from any other.
+
+        Modules that import each other in a ring share the digest of the ring, and a ring's holds the digests of what
+        it imports (a Merkle tree over the strongly connected components), so that all files together cost one walk.
+        """
+        if module not in self._digests:
+            for ring in self._rings(module):
+                self._digests.update(dict.fromkeys(ring, self._ring_digest(ring)))
+        return self._digests[module]
+
+    def _ring_digest(self, ring: tuple[Module, ...]) -> bytes:
+        own = sorted(f"{m.path}\0{m.name}".encode(errors="surrogateescape") + m.source.digest for m in ring)
+        outside = {each for member in ring for each in self._imported(member)}.difference(ring)
+        below = sorted(self._digests[each] for each in outside)
+        return hashlib.blake2b(b"\0".join([*own, b"imports", *below]), digest_size=20).digest()
+
+    def _rings(self, start: Module) -> Iterator[tuple[Module, ...]]:
+        """The strongly connected components that ``start`` reaches and that are not known, what they import first.
+
+        Tarjan 1972, *Depth-first search and linear graph algorithms*, with a stack of its own: import chains are deep.
+        """
+        number: dict[Module, int] = {start: 0}
+        lowest: dict[Module, int] = {start: 0}
+        open_: dict[Module, None] = {start: None}
+        path = [(start, iter(self._imported(start)))]
+        while path:
+            module, rest = path[-1]
+            imported = next((each for each in rest if each not in self._digests), None)
+            if imported is None:
+                path.pop()
+                if path:
+                    above = path[-1][0]
+                    lowest[above] = min(lowest[above], lowest[module])
+                if lowest[module] == number[module]:
+                    yield self._closed(module, open_)
+            elif imported not in number:
+                number[imported] = lowest[imported] = len(number)
+                open_[imported] = None
+                path.append((imported, iter(self._imported(imported))))
+            elif imported in open_:
+                lowest[module] = min(lowest[module], number[imported])
+
+    @staticmethod
+    def _closed(root: Module, open_: dict[Module, None]) -> tuple[Module, ...]:
+        ring = []
+        while root in open_:
+            member, _ = open_.popitem()
+            ring.append(member)
+        return tuple(ring)
 
     def _imported(self, module: Module) -> tuple[Module, ...]:
         direct = self._direct.get(module)
@@ -61,13 +114,29 @@ def imported_names(module: Module) -> Iterator[str]:
 
 def _names(module: Module) -> Iterator[str]:
     data = module.source.data
-    for match in _FROM.finditer(data):
-        name = match[2].decode(errors="ignore")
-        base = absolute_module(name or None, len(match[1]), module.name, module.is_package)
-        if base:
-            yield base
-            for item in _NAME.finditer(_COMMENT.sub(b"", match[3])):
-                yield f"{base}.{item[1].decode(errors='ignore')}"
-    for match in _IMPORT.finditer(data):
-        for item in _NAME.finditer(match[1]):
+    for start in _line_starts_with_import(data):
+        match = _FROM.match(data, start)
+        if match:
+            yield from _from_names(match, module)
+            continue
+        match = _IMPORT.match(data, start)
+        for item in _NAME.finditer(match[1]) if match else ():
             yield item[1].decode(errors="ignore")
+
+
+def _from_names(match: re.Match[bytes], module: Module) -> Iterable[str]:
+    name = match[2].decode(errors="ignore")
+    base = absolute_module(name or None, len(match[1]), module.name, module.is_package)
+    if base:
+        yield base
+        for item in _NAME.finditer(_COMMENT.sub(b"", match[3])):
+            yield f"{base}.{item[1].decode(errors='ignore')}"
+
+
+def _line_starts_with_import(data: bytes) -> Iterator[int]:
+    """Where the lines begin that hold the word ``import``: the search for a word is far faster than one by lines."""
+    at = data.find(b"import")
+    while at >= 0:
+        yield data.rfind(b"\n", 0, at) + 1
+        end = data.find(b"\n", at)
+        at = data.find(b"import", end) if end >= 0 else -1

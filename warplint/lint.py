@@ -187,7 +187,7 @@ def judge(interpretation: Interpretation, settings: Settings, rules: Iterable[Ru
 
 
 def reached(trace: Trace, project: Project) -> Reached:
-    """The functions that the events of a trace went through, kernels among them, in files with comments that name us."""
+    """The functions that the events of a trace went through, kernels among them, of files whose comments name us."""
     frames = {(frame.span.path, frame.function) for event in trace.events for frame in event.stack}
     kernels = {event.kernel for event in trace.events if isinstance(event, Launch) and event.kernel is not None}
     frames |= {(kernel.span.path, kernel.name) for kernel in kernels}
@@ -237,7 +237,7 @@ def _reports(
 def _key(path: str, project: Project, closure: ImportClosure, cache: Cache) -> str:
     """The cache's key of a file; ``""`` for one that cannot be read, which is never kept."""
     try:
-        return cache.key(path, (module.source for module in closure.of(project.module(path))))
+        return cache.key(path, closure.digest(project.module(path)))
     except Unreadable:
         return ""
 

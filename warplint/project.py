@@ -8,6 +8,7 @@ own library, even where its files are among those given: its meaning is fixed (:
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -111,6 +112,8 @@ class Project:
     memo: dict[tuple[str, object], object] = field(default_factory=dict, repr=False)
     """What other rooms keep for as long as the project lives, by room and key."""
     _roots: dict[Path, tuple[Path, ...]] = field(default_factory=dict, repr=False)
+    _around: dict[Path, tuple[Path, ...]] = field(default_factory=dict, repr=False)
+    _listed: dict[Path, frozenset[str]] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def for_paths(paths: Iterable[str | Path], follow_imports: bool = True) -> Project:
@@ -213,9 +216,7 @@ class Project:
         """Where to look, in order: beside the importer, at the root of its package, in the folders given."""
         found: list[Path] = []
         if folder is not None:
-            if not (folder / "__init__.py").exists():
-                found.append(folder)
-            root = _package_root(folder)
+            *found, root = self._roots_around(folder)
             if root.name in INSTALLED:
                 own = importer is not None and importer.name.partition(".")[0] == name.partition(".")[0]
                 return [*found, root] if own else found
@@ -223,6 +224,14 @@ class Project:
         for given in self.folders:
             found += [root for root in self._given_roots(given) if root.name not in INSTALLED]
         return dict.fromkeys(found)
+
+    def _roots_around(self, folder: Path) -> tuple[Path, ...]:
+        """The folder itself where it is no package, and the root of its packages."""
+        known = self._around.get(folder)
+        if known is None:
+            beside = () if (folder / "__init__.py").exists() else (folder,)
+            known = self._around[folder] = (*beside, _package_root(folder))
+        return known
 
     def _given_roots(self, given: Path) -> tuple[Path, ...]:
         roots = self._roots.get(given)
@@ -241,7 +250,9 @@ class Project:
             return self._found[key]
         base = root.joinpath(*name.split("."))
         found: Path | None = None
-        if (base / "__init__.py").is_file():
+        if not self._is_listed(root, name.partition(".")[0]):
+            pass  # most names mean something installed elsewhere: one listing tells for all of them
+        elif (base / "__init__.py").is_file():
             found = base / "__init__.py"
         elif (file := base.with_name(base.name + ".py")).is_file():
             found = file
@@ -249,6 +260,16 @@ class Project:
             found = base
         self._found[key] = found
         return found
+
+    def _is_listed(self, root: Path, top: str) -> bool:
+        listed = self._listed.get(root)
+        if listed is None:
+            try:
+                listed = frozenset(name.removesuffix(".py") for name in os.listdir(root))
+            except OSError:
+                listed = frozenset()
+            self._listed[root] = listed
+        return top in listed
 
     def _namespace(self, folder: Path, name: str) -> Module:
         module = self._by_file.get(folder)

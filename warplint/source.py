@@ -26,9 +26,7 @@ WARP = b"warp"
 SUPPRESSION_MARKS = (b"noqa", b"warplint:")
 """One of these stands in every comment that silences findings."""
 
-OUR_MARKS = (b"nvw", b"warplint:")
-"""One of these stands in every comment that names our codes."""
-
+_OUR_NOQA = re.compile(rb"noqa[^\n]*nvw")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _WIDE_ENCODINGS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),  # before UTF-16, whose mark it begins with
@@ -82,7 +80,7 @@ class SourceFile:
     def may_name_our_codes(self) -> bool:
         """Whether a comment may name one of our codes or rules: most files have a ``noqa`` for other linters alone."""
         lowered = self.data.lower()
-        return any(mark in lowered for mark in OUR_MARKS)
+        return b"warplint:" in lowered or (b"nvw" in lowered and _OUR_NOQA.search(lowered) is not None)
 
     @cached_property
     def digest(self) -> bytes:
