@@ -57,13 +57,13 @@ from warplint_rules import wording
 
 
 def detect(context: Context) -> Iterable[Finding]:
-    """One finding for each unique kernel that has company."""
+    """One finding for each unique kernel of the file that has company; what it imports speaks for itself."""
     stable = list(_stable_kernels(context.trace))
     modules = {life.name: options_of(life) for life in module_lives(context.trace)}
     found = []
     for kernel in stable:
         company = [other for other in stable if other is not kernel and _could_share(kernel, other, modules)]
-        if kernel.unique and company:
+        if kernel.unique and company and kernel.span.path == context.trace.path:
             found.append(_finding(kernel, company, context.trace))
     return wording.strongest(found)
 
