@@ -101,7 +101,7 @@ def check_parser() -> argparse.ArgumentParser:
     output.add_argument("--show-settings", action="store_true", help="print the settings in effect and exit")
     work = parser.add_argument_group("work")
     work.add_argument("--no-cache", action="store_true", help="neither read nor write cached results")
-    work.add_argument("--jobs", type=_jobs, metavar="N", help="processes (default: one a processor)")
+    work.add_argument("--jobs", type=_jobs, metavar="N", help="processes (default: one a processor, 8 at most)")
     parser.add_argument("--version", action="version", version=f"warplint {__version__}")
     return parser
 

@@ -5,6 +5,7 @@ Whatever fails on one file is one finding NVW900 at that file; the other files a
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -256,6 +257,7 @@ def _examined(
 
 
 def _examine_part(part: tuple[str, ...], task: _Task) -> list[FileReport]:
+    gc.disable()  # as in the process that started this one
     project, closure = _project_of_process(task)
     return [examine(path, project, closure, task.settings, task.engine) for path in part]
 
