@@ -134,9 +134,14 @@ def _convicted(gradient: Gradient, culprit: Culprit) -> Verdict:
     repaired = culprit.repair in gradient.repaired_by
     letters = "+".join(repair.value for repair in gradient.repaired_by)
     share = f", {culprit.effect:.0%} of the error by itself" if culprit.effect is not None else ""
+    what = "this" if len(gradient.repaired_by) == 1 else "this and another fault"
     reason = (
         f"the gradient of {_leaf(gradient)} is {_number(gradient.ad)}, finite differences give {_number(gradient.fd)}; "
-        + (f"with this repaired they agree (experiment {letters}{share})" if repaired else "repairing this changes it")
+        + (
+            f"with {what} repaired they agree (experiment {letters}{share})"
+            if repaired
+            else "repairing this changes it"
+        )
     )
     figures = {**_figures(gradient), "repaired": repaired, "repaired_by": letters}
     if culprit.effect is not None:
