@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from warplint.finding import Span
 from warplint.kernels import types
 from warplint.kernels.faults import faults
-from warplint.kernels.ledger import MOST_STEPS, File, Ledger, Needed, Overrun, StoreRecord, Token, TokenKind
+from warplint.kernels.ledger import MOST_STEPS, File, Ledger, Overrun, StoreRecord, Token, TokenKind
 from warplint.kernels.operations import Frame
 from warplint.kernels.source import Constant, KernelSource, span_of, text_of
 from warplint.kernels.statements import Interpreter, parameter_value
@@ -96,6 +96,9 @@ class _Analysis:
         self.why = ""
         self._spans: dict[ast.AST, Span] = {}
         self._reads: dict[Token, Read] = {}
+        self._expansions: dict[tuple[int, int], tuple[Need, ...]] = {}
+        self.reads = 0
+        """The tokens that are reads of array elements."""
         arguments = source.node.args
         self.types: dict[ast.arg, Type] = {
             argument: types.annotated(argument.annotation, source.scope)
@@ -124,7 +127,9 @@ class _Analysis:
     def summary(self) -> KernelSummary:
         """What was found, in public terms."""
         ledger, node = self.ledger, self.source.node
-        reads = [token for token in ledger.tokens if token.kind is TokenKind.READ and not token.component]
+        numbers = [number for number, token in enumerate(ledger.tokens) if token.kind is TokenKind.READ]
+        self.reads = union(1 << number for number in numbers)
+        reads = [token for token in map(ledger.tokens.__getitem__, numbers) if not token.component]
         found = faults(ledger, self._span, self._read)
         stores = self._stores()
         return KernelSummary(
@@ -177,17 +182,11 @@ class _Analysis:
                 depends=known.value.depends | record.value.depends,
                 cuts=known.value.cuts | record.value.cuts,
             )
-        needs: dict[int, tuple[Need, ...]] = {}
-        return tuple(self._store(record, needs) for record in sorted(merged.values(), key=lambda record: record.order))
+        return tuple(self._store(record) for record in sorted(merged.values(), key=lambda record: record.order))
 
-    def _store(self, record: StoreRecord, known: dict[int, tuple[Need, ...]]) -> Store:
+    def _store(self, record: StoreRecord) -> Store:
         ledger, value = self.ledger, record.value
         active = ledger.path_names(value.active)
-        needs: list[Need] = []
-        for number in members(record.needs):
-            if number not in known:
-                known[number] = self._needs(ledger.needs[number])
-            needs.extend(known[number])
         every_thread = self._every_thread(record)
         return Store(
             record.path,
@@ -197,7 +196,7 @@ class _Analysis:
             self._span(record.node, record.file),
             active,
             ledger.path_names(value.depends) | active,
-            tuple(needs),
+            self._needs(record),
             tuple((path, cut) for path, cut in ledger.cut_names(value.cuts) if path not in active),
             not record.component,
             record.conditional,
@@ -207,16 +206,31 @@ class _Analysis:
             every_thread=every_thread,
         )
 
-    def _needs(self, need: Needed) -> tuple[Need, ...]:
-        """One need for each array element it reads."""
-        tokens = [self.ledger.tokens[number] for number in members(need.tokens)]
-        reads = [self._read(token) for token in tokens if token.kind is TokenKind.READ]
-        if not reads:
-            return ()
-        given = self.ledger.path_names(need.given)
-        operation = _shortened(need.what + text_of(need.node))
-        span = self._span(need.node, need.file)
-        return tuple(Need(read, given, operation, span, need.destination) for read in reads)
+    def _needs(self, record: StoreRecord) -> tuple[Need, ...]:
+        """One need for each element and activity; where several operations read it, the first one speaks for them."""
+        seen: dict[tuple[int, bool], int] = {}
+        found: list[Need] = []
+        for number in members(record.needs):
+            need = self.ledger.needs[number]
+            asked = (need.given, need.destination)
+            new = need.tokens & self.reads & ~seen.get(asked, 0)
+            if new:
+                seen[asked] = seen.get(asked, 0) | new
+                found.extend(self._expanded(number, new))
+        return tuple(found)
+
+    def _expanded(self, number: int, tokens: int) -> tuple[Need, ...]:
+        """One internal need as public ones, for some of its tokens."""
+        known = self._expansions.get((number, tokens))
+        if known is None:
+            need = self.ledger.needs[number]
+            given = self.ledger.path_names(need.given)
+            operation = _shortened(need.what + text_of(need.node))
+            span = self._span(need.node, need.file)
+            reads = [self._read(self.ledger.tokens[token]) for token in members(tokens)]
+            known = tuple(Need(read, given, operation, span, need.destination) for read in reads)
+            self._expansions[number, tokens] = known
+        return known
 
     def _every_thread(self, record: StoreRecord) -> bool | None:
         """Whether each thread stores to an element of its own: the index holds each dimension of the thread's index."""

@@ -12,7 +12,7 @@ from warplint.finding import Span
 from warplint.kernels.ledger import File, Ledger, Needed, StoreRecord, Token, TokenKind
 from warplint.kernels.source import text_of
 from warplint.kernels.summary import KernelFault, KernelFaultKind, Read, StoreKind
-from warplint.kernels.values import members
+from warplint.kernels.values import members, union
 
 SpanOf = Callable[[ast.AST, File], Span]
 
@@ -85,13 +85,13 @@ def _multiplied(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:
 
 def _lost(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:
     """Needs of something that no memory holds."""
+    gone = union(1 << number for number, token in enumerate(ledger.tokens) if token.kind in _LOST)
     for number, into in consumers.items():
         need = ledger.needs[number]
-        for token in map(ledger.tokens.__getitem__, members(need.tokens)):
-            kind = _LOST.get(token.kind)
-            if kind is not None:
-                draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path)
-                yield (kind, need.node), draft
+        for token in map(ledger.tokens.__getitem__, members(need.tokens & gone)):
+            kind = _LOST[token.kind]
+            draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path)
+            yield (kind, need.node), draft
 
 
 def _mutated(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:
@@ -108,40 +108,46 @@ def _mutated(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[t
 
 
 def _looped(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:
-    """The first need, in each dynamic loop and behind it, of a local that the loop keeps only one copy of.
+    """The needs, in each dynamic loop and behind it, of a local that the loop keeps only one copy of: one fault a loop.
 
-    Needs of a condition come last: once the carried local is read by an operation, that is the place to show.
+    It stands at the first need; those of conditions come last, since what an operation reads is plainer to see.
     """
     kind = KernelFaultKind.DYNAMIC_LOOP
-    first: dict[ast.AST, tuple[bool, int, _Draft]] = {}
+    found: dict[ast.AST, list[tuple[bool, int, _Draft]]] = defaultdict(list)
     for number, into in consumers.items():
         need = ledger.needs[number]
         for token in map(ledger.tokens.__getitem__, members(need.tokens & ledger.carried)):
-            if (token.node, token.path) in ledger.filled:
-                continue
-            draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path)
-            rank = (bool(need.what), need.order, draft)
-            known = first.get(token.node)
-            if known is None or rank[:2] < known[:2]:
-                first[token.node] = rank
-    for loop, (_, _, draft) in first.items():
-        yield (kind, loop), draft
+            if (token.node, token.path) not in ledger.filled:
+                draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path)
+                found[token.node].append((bool(need.what), need.order, draft))
+    for loop, ranked in found.items():
+        for _, _, draft in sorted(ranked, key=lambda rank: rank[:2]):
+            yield (kind, loop), draft
 
 
 def _overwritten(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:
     """Stores to an element whose old value some adjoint of the same kernel needs: the first one after the read."""
+    overwriting = _overwriting_stores(ledger)
+    gone = union(1 << number for number in overwriting)
+    for number, into in consumers.items():
+        need = ledger.needs[number]
+        for lost in members(need.tokens & gone):
+            yield _overwrite(overwriting[lost], ledger.tokens[lost], need, into)
+
+
+def _overwriting_stores(ledger: Ledger) -> dict[int, StoreRecord]:
+    """For each read, by its number: the first store that replaces what was read."""
     stores: dict[tuple[str, str], list[StoreRecord]] = defaultdict(list)
     for store in ledger.stores:
         if "?" not in store.symbol:
             stores[store.path, store.symbol].append(store)
-    for number, into in consumers.items():
-        need = ledger.needs[number]
-        for token in map(ledger.tokens.__getitem__, members(need.tokens)):
-            if token.kind is not TokenKind.READ:
-                continue
-            overwriting = _first_after(token, stores.get((token.path, token.index), []))
-            if overwriting is not None:
-                yield _overwrite(overwriting, token, need, into)
+    found: dict[int, StoreRecord] = {}
+    for number, token in enumerate(ledger.tokens):
+        if token.kind is TokenKind.READ and (token.path, token.index) in stores:
+            first = _first_after(token, stores[token.path, token.index])
+            if first is not None:
+                found[number] = first
+    return found
 
 
 def _overwrite(store: StoreRecord, token: Token, need: Needed, into: set[str]) -> tuple[tuple[object, ...], _Draft]:
