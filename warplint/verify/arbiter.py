@@ -28,7 +28,7 @@ from warplint.verify.recorder import Recorder
 from warplint.verify.views import FloatView
 from warplint.verify.warp_hooks import Scalars
 
-KEPT = 3
+KEPT = 4
 """Snapshots that wait at one time: the beginnings of the last iterations."""
 
 

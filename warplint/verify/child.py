@@ -81,7 +81,7 @@ class Session:
         deadline = self.began + request.stop_recording_after
         self.recorder = Recorder(self.log, Horizon(Budget(deadline=deadline), self.stop))
         self.reserve = Reserve(self.log, self.recorder, channel.mine)
-        self.recorder.horizon.before_taping = self.reserve.keep
+        self.recorder.horizon.keep = self.reserve.keep
         self.clock = self._clock()
         self._devices: set[str] = set()
 

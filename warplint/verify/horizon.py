@@ -27,20 +27,25 @@ class Budget:
 class Horizon:
     """Counts complete groups: a backward call whose gradient was used or cleared, or whose leaf was written.
 
-    ``stop(reason)`` is called where the program is about to begin something new; it need not return. ``before_taping``
-    is called in front of the first ``with tape`` of an iteration.
+    ``stop(reason)`` is called where the program is about to begin something new; it need not return. ``keep`` is called
+    at the first array with a gradient and in front of the first ``with tape`` of an iteration: a snapshot's time.
     """
 
     def __init__(self, budget: Budget, stop: Callable[[str], None]) -> None:
         self.budget = budget
         self.stop = stop
-        self.before_taping: Callable[[], None] = lambda: None
+        self.keep: Callable[[], None] = lambda: None
         self._complete = 0
         self._pending = 0
         self._finished = False
         self._ticks = 0
         self._open = False
         self._muted = False
+
+    def first_gradient(self) -> None:
+        """The first array with a gradient was made."""
+        if not self._muted:
+            self.keep()
 
     def backward_done(self) -> None:
         """A backward call has ended."""
@@ -74,7 +79,7 @@ class Horizon:
             self.forget(log)
         self._open = True
         if fresh:
-            self.before_taping()
+            self.keep()
 
     def begin_anew(self) -> None:
         """Count from zero again."""

@@ -302,6 +302,8 @@ class Recorder:
         if grad is not None and grad.ptr:
             gradient = self.log.memories.find(grad.ptr)
             if gradient is not None and gradient is not memory:
+                if not self.log.gradients:
+                    self.horizon.first_gradient()
                 memory.grad, gradient.gradient_of = gradient, gradient.gradient_of or memory
                 self.log.gradients.add(gradient)
             memory.retain = bool(getattr(array, "retain_grad", False))
