@@ -87,6 +87,13 @@ def test_a_file_without_warp_is_parsed_and_not_interpreted(program) -> None:
     assert interpreter.calls == []
 
 
+def test_a_file_too_large_to_parse_is_told_only_if_it_names_warp(program, monkeypatch) -> None:
+    monkeypatch.setattr("warplint.source.LARGEST", 100)
+    assert told(program("x = 1\n" * 100)) == []
+    (finding,) = program(WARP * 100).findings
+    assert (finding.code, finding.message) == ("NVW900", "the file is too large to be checked (0 MiB, limit 0 MiB)")
+
+
 def test_a_script_that_reaches_warp_by_an_import_alone_is_interpreted(program) -> None:
     Path("sim.py").write_text(WARP)
     assert told(program("from sim import run\nrun()\n", rule(at(2)))) == [("NVW101", 2, "warning")]
@@ -247,6 +254,15 @@ def test_files_that_import_each_other_count_for_each_other(program, tmp_path) ->
     assert [run(), run()] == [1, 0]
     Path("b.py").write_text("import c\nx = 1\n")
     assert run() == 1
+
+
+def test_a_failure_is_not_kept(program, tmp_path) -> None:
+    def fail(path, project, settings):
+        raise ValueError("once")
+
+    cache = Cache(tmp_path / "cache", "same")
+    assert told(program(WARP, engine=engine(rule(at(1)), interpret=fail), cache=cache)) == [("NVW900", 1, "warning")]
+    assert told(program(WARP, rule(at(1)), cache=cache)) == [("NVW101", 1, "warning")]
 
 
 def test_a_damaged_cache_is_a_miss(program, tmp_path) -> None:

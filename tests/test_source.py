@@ -79,7 +79,7 @@ def test_too_large_and_missing_files(tmp_path, monkeypatch) -> None:
     big = tmp_path / "big.py"
     big.write_text("x = 1  # more than ten bytes\n")
     with pytest.raises(Unreadable, match="too large"):
-        source.read(big)
+        _ = source.read(big).tree
     with pytest.raises(Unreadable, match="cannot be read"):
         source.read(tmp_path / "missing.py")
 

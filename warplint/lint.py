@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from warplint.cache import Cache
 from warplint.config import Settings
 from warplint.finding import Finding
-from warplint.hygiene.unreadable import failed, unreadable
+from warplint.hygiene.unreadable import UNREADABLE, failed, unreadable
 from warplint.imports import ImportClosure
 from warplint.rule import Context, Rule
 from warplint.screen import TOP_LEVEL, Reached, Screen, Spelling, merged
@@ -151,8 +151,10 @@ def examine(path: str, project: Project, closure: ImportClosure, settings: Setti
     """Interpret one file and let every rule look at each of its traces. Never raises."""
     try:
         module = project.module(path)
-        _ = module.tree
-        if not concerns_warp(module, closure):
+        concerned = concerns_warp(module, closure)
+        if concerned or not module.source.is_too_large:  # generated data without Warp in it need not be checked
+            _ = module.tree
+        if not concerned:
             return FileReport(path, reached=_top_level(path, project))
         interpretations = engine.interpret(path, project, TraceSettings(warp=settings.warp_version))
     except Unreadable as error:
@@ -230,7 +232,7 @@ def _reports(
     todo = [path for path in paths if path not in known]
     for report in _examined(todo, project, closure, task, jobs):
         known[report.path] = report
-        if cache and keys[report.path]:
+        if cache and keys[report.path] and not any(finding.code == UNREADABLE.code for finding in report.findings):
             cache.put(keys[report.path], report)
     yield from (known[path] for path in paths)
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 LARGEST = 8 * 2**20
-"""Bytes. A tree of a larger file takes gigabytes; only generated files are that large."""
+"""Bytes. The syntax tree of a larger file takes gigabytes; only generated files are that large."""
 
 WARP = b"warp"
 """No program uses Warp without naming it; bytes, so that most files are never decoded."""
@@ -70,6 +70,11 @@ class SourceFile:
         """Whether the file can have anything to do with Warp at all."""
         return WARP in self.data
 
+    @property
+    def is_too_large(self) -> bool:
+        """Whether the file is beyond what can be parsed."""
+        return len(self.data) > LARGEST
+
     @cached_property
     def has_suppressions(self) -> bool:
         """Whether a comment may silence findings here."""
@@ -100,15 +105,15 @@ class SourceFile:
     @cached_property
     def tree(self) -> ast.Module:
         """The syntax tree."""
+        if self.is_too_large:
+            size, limit = len(self.data) / 2**20, LARGEST / 2**20
+            raise Unreadable(f"the file is too large to be checked ({size:.0f} MiB, limit {limit:.0f} MiB)")
         return parse(self.text, self.path)
 
 
 def read(path: str | Path, shown: str | None = None) -> SourceFile:
-    """The file at ``path``; raises :class:`Unreadable` where the system refuses it or it is too large."""
+    """The file at ``path``; raises :class:`Unreadable` where the system refuses it."""
     try:
-        size = Path(path).stat().st_size
-        if size > LARGEST:
-            raise Unreadable(f"the file is too large to be checked ({size / 2**20:.0f} MiB, limit {LARGEST >> 20} MiB)")
         return SourceFile(shown or str(path), Path(path).read_bytes())
     except OSError as error:
         raise Unreadable(f"the file cannot be read: {error.strerror or error}") from error
