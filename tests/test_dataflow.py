@@ -303,6 +303,21 @@ def test_a_repetition_destroys_nothing() -> None:
     assert program.dataflow().overwrites == ()
 
 
+def test_a_sum_that_is_added_to_again_is_another_sum() -> None:
+    program = Program()
+    add, sine = program.kernel("add", ADD), program.kernel("sine", SINE)
+    x, y, z, loss = (program.array(name) for name in ("x", "y", "z", "loss"))
+    tape = program.tape(13)
+    program.enter(tape, 14)
+    program.launch(add, 15, a=x, b=y)
+    program.launch(sine, 16, a=y, b=z)
+    program.launch(add, 17, a=x, b=y)
+    program.launch(sine, 18, a=z, b=loss)
+    program.leave(19)
+    program.backward(tape, loss, 20)
+    assert [o.write.event.span.line for o in program.dataflow().overwrites] == [17]
+
+
 def epochs(*, reset: bool, clear_loss: bool, persistent: bool = True, zero: bool = True) -> list[Harm]:
     program = Program()
     predict, mse = (

@@ -455,6 +455,23 @@ def test_a_repetition_behind_a_helper_is_reported_at_its_call(tmp_path: Path) ->
     check(tmp_path, taped(body, before=before))
 
 
+def test_a_helper_of_two_launches_is_repeated_as_a_whole(tmp_path: Path) -> None:
+    before = """
+        b = zer()
+
+        def evaluate():
+            l.zero_()
+            wp.launch(nl, 3, inputs=[x], outputs=[b])
+            wp.launch(ssq, 3, inputs=[b], outputs=[l])
+            return l.numpy()[0]
+    """
+    body = """
+        first = evaluate()
+        evaluate()  # expect: NVW120
+    """
+    check(tmp_path, taped(body, before=before))
+
+
 def test_a_repeated_store_is_wrong_before_1_13(tmp_path: Path) -> None:
     body = TWICE["stored twice"].replace("expect-info", "expect")
     check(tmp_path, taped(body), warp_version=(1, 12))

@@ -126,7 +126,7 @@ def writes_of(operations: Sequence[Operation]) -> Writes:
 def overwrites_of(
     recording: Recording, established: Reach, possible: Reach, writes: Writes, repeats: frozenset[int]
 ) -> Iterator[Overwrite]:
-    """The destroyed values of one recording; ``repeats`` are launches that only store again what is there already."""
+    """The destroyed values of one recording; what the launches ``repeats`` store is there already."""
     for position, step in recording.window.on_tape():
         if recording.is_old(step.seq):  # the re-entry of the tape is the fault then
             continue
@@ -194,7 +194,7 @@ def _later_writes(
         if own.dest.memory == read.array.memory and own.order >= read.need.read.order:
             yield own
     for write in writes.between(read.array.memory, step.seq, recording.backward.seq):
-        if write.seq not in repeats:
+        if not (write.seq in repeats and write.kind is StoreKind.STORE):
             yield write
 
 

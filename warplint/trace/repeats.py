@@ -72,7 +72,7 @@ def same_launches(operations: Sequence[Operation], writes: Writes) -> dict[int, 
         if signature is None:
             continue
         earlier = last.get(signature)
-        if earlier is not None and not _is_fed_anew(operation, earlier.seq, writes):
+        if earlier is not None and not _is_fed_anew(operation, earlier.seq, writes, found):
             found[operation.seq] = earlier.seq
         last[signature] = operation
     return found
@@ -97,16 +97,16 @@ def _value_key(value: object) -> tuple[str, str]:
     return (type(value).__name__, repr(value))
 
 
-def _is_fed_anew(operation: Operation, since: int, writes: Writes) -> bool:
+def _is_fed_anew(operation: Operation, since: int, writes: Writes, repeats: Mapping[int, int]) -> bool:
     """Whether what the launch reads, or the result that it stored, was written after event ``since``.
 
-    A launch that reads what it writes is fed anew by its own earlier self.
+    A launch that reads what it writes is fed anew by its own earlier self; a store that is repeated feeds nothing new.
     """
     if any(_overlap(array, step.dest) for array in operation.reads for step in operation.steps):
         return True
     stored = (step.dest for step in operation.steps if step.kind is StoreKind.STORE)
     return any(
-        _overlap(write.dest, array)
+        not (write.seq in repeats and write.kind is StoreKind.STORE) and _overlap(write.dest, array)
         for array in (*operation.reads, *stored)
         for write in writes.between(array.memory, since, operation.seq)
     )
