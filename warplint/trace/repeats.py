@@ -147,7 +147,7 @@ def repeats_of(
 
 def _splits(recording: Recording, first: int, second: int) -> bool:
     """An earlier backward lies between the two: that is a re-entered tape, and one finding is enough."""
-    return recording.previous is not None and first < recording.previous.seq < second
+    return any(first < backward.seq < second for backward in recording.period.backwards)
 
 
 def _harm(
