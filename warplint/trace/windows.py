@@ -15,7 +15,7 @@ from warplint.trace.events import Array, Event, GradRead, HostWrite, Memory, Opt
 from warplint.trace.operations import Step, has_gradient, recorded_on
 from warplint.trace.overwrites import Writes
 from warplint.trace.reachability import Reach, Regard, Rules, reach
-from warplint.trace.recordings import GradientLife, Period, Recording, Window, leaves_of
+from warplint.trace.recordings import GradientLife, Period, Recording, Window
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,11 @@ def _influences(earlier: Period, writer: Step, tapes: Tapes) -> frozenset[int]:
     position = next(index for index, step in enumerate(whole.steps) if step is writer)
     window = Window(whole.tape, whole.steps[: position + 1], whole.recorded)
     rules = Rules(Regard.ESTABLISHED, window, tapes.memories, tapes.warp)
-    return frozenset(
-        leaf
-        for leaf in leaves_of(window.steps, tapes.memories)
-        if reach(rules, frozenset({leaf}), frozenset()).carried[position]
-    )
+    matters = reach(rules, frozenset(), frozenset({writer.dest.memory})).matters
+    written: set[int] = set()
+    leaves: set[int] = set()
+    for step, counts in zip(window.steps, matters, strict=True):
+        if counts:
+            leaves |= {a.memory for a in step.active if a.memory not in written and rules.holds_gradient(a)}
+        written.add(step.dest.memory)
+    return frozenset(leaves)
