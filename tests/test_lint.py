@@ -200,7 +200,7 @@ def test_the_cache_answers_until_something_that_matters_changes(program, tmp_pat
     text = WARP + "from sim import step  # noqa: E402\n"
 
     def run(text: str, warp: tuple[int, int] = (1, 19), select: tuple[str, ...] = ("NVW",)) -> LintResult:
-        cache = Cache(tmp_path / "cache", fingerprint((detect,), warp))
+        cache = Cache(tmp_path / "cache", fingerprint((), warp))
         used = engine(detect, interpret=interpreter)
         return program(text, engine=used, cache=cache, settings=Settings(tmp_path, select=select, warp_version=warp))
 

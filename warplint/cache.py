@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from warplint import __version__
-from warplint.rule import Rule
 
 FOLDER = ".warplint_cache"
 KEPT_DAYS = 30
@@ -93,17 +92,15 @@ class Cache:
         return self._folder / key[:_SPREAD] / f"{key[_SPREAD:]}.json"
 
 
-def fingerprint(rules: Iterable[Rule], warp: tuple[int, int]) -> str:
-    """What a result depends on besides the files: this program, the rules and Python's grammar, by size and time.
+def fingerprint(packs: Iterable[Path], warp: tuple[int, int]) -> str:
+    """What a result depends on besides the files: this program, the rule packs and Python's grammar.
 
-    Rule packs are watched file by file, so that a pack under development never meets a result of its older self.
+    The code is watched file by file, by size and time, so that a pack under development never meets a result of its
+    older self. ``packs`` are the folders (or files) of the packs.
     """
-    folders = {Path(__file__).parent}
-    folders |= {folder for rule in rules if (folder := _home(rule)) is not None}
     stamps = [f"{_FORMAT} {__version__} {sys.version_info[:2]} {warp}"]
-    stamps += [f"{rule.code} {rule.name} {rule.severity.value}" for rule in rules]
-    for folder in sorted(folders):
-        for file in sorted(folder.rglob("*.py")):
+    for place in sorted({Path(__file__).parent, *packs}):
+        for file in sorted(place.rglob("*.py")) if place.is_dir() else (place,):
             status = file.stat()
             stamps.append(f"{file} {status.st_size} {status.st_mtime_ns}")
     return hashlib.blake2b("\n".join(stamps).encode(), digest_size=20).hexdigest()
@@ -165,12 +162,6 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 @cache
 def _hints(kind: type) -> Mapping[str, Any]:
     return get_type_hints(kind)
-
-
-def _home(rule: Rule) -> Path | None:
-    module = sys.modules.get(rule.detect.__module__)
-    file = getattr(module, "__file__", None)
-    return Path(file).parent if file else None
 
 
 def _user_caches() -> Path:

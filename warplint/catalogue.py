@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
 
 from warplint import hygiene, registry
 from warplint.report.words import EXPERIMENTS
@@ -12,6 +14,13 @@ from warplint.rule import Rule
 def catalogue() -> tuple[Rule, ...]:
     """All rules by code."""
     return tuple(sorted((*registry.rules(), *hygiene.RULES), key=lambda rule: rule.code))
+
+
+def pack_folders() -> tuple[Path, ...]:
+    """Where the code of the rule packs lies, found without importing any."""
+    specs = [find_spec(point.module.partition(".")[0]) for point in registry.entry_points()]
+    origins = [Path(spec.origin) for spec in specs if spec is not None and spec.origin]
+    return tuple(origin.parent if origin.name == "__init__.py" else origin for origin in origins)
 
 
 def find(word: str, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from warplint import catalogue, cli, config
 from warplint.config import Settings
-from warplint.discovery import Discovered, discover, excluded
+from warplint.discovery import Discovered, discover
 from warplint.finding import Experiment, Finding, Source, Status
 from warplint.report import words
 from warplint.report.look import Look, wants_colour
@@ -145,7 +145,7 @@ def _standard_input(paths: Sequence[str], options: argparse.Namespace, settings:
         raise cli.UsageError("--verify needs a file to run, not standard input")
     name = options.stdin_filename or UNNAMED
     text = SourceFile(name, sys.stdin.buffer.read())
-    return () if settings.force_exclude and excluded(name, settings) else (text,)
+    return () if settings.force_exclude and settings.excludes(name) else (text,)
 
 
 def _tell_what_is_left_out(found: Discovered, texts: tuple[SourceFile, ...], paths: Sequence[str]) -> None:
@@ -168,7 +168,7 @@ def _lint(
 
     cache = None
     if not options.no_cache and not texts:
-        cache = Cache(default_folder(settings.root), fingerprint(rules, settings.warp_version))
+        cache = Cache(default_folder(settings.root), fingerprint(catalogue.pack_folders(), settings.warp_version))
         cache.tidy()
     jobs = options.jobs or min(os.cpu_count() or 1, MOST_JOBS)
     engine = Engine(rules, interpret, project_of)

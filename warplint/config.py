@@ -94,9 +94,17 @@ class Settings:
                 found += codes
         return tuple(found)
 
-    def excluded(self, path: str) -> bool:
+    def excludes_itself(self, path: str) -> bool:
         """Whether ``exclude`` or ``extend-exclude`` names this file or folder itself (its parents left aside)."""
         return any(matches(pattern, path, self.root) for pattern in (*self.exclude, *self.extend_exclude))
+
+    def excludes(self, path: str) -> bool:
+        """Whether this file or any folder that it lies in is excluded, up to :attr:`root`."""
+        root = self.root.resolve()
+        at = Path(path).resolve()
+        inside = [at, *at.parents]
+        below = inside[: inside.index(root)] if root in inside else [at]
+        return any(self.excludes_itself(str(part)) for part in below)
 
 
 def matches(pattern: str, path: str, root: Path) -> bool:

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING
 
 from warplint.config import Settings
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 SUFFIXES = (".py", ".pyw")
 NOTEBOOK = ".ipynb"
@@ -50,7 +52,7 @@ def discover(paths: Sequence[str], settings: Settings) -> Discovered:
             continue
         if path.endswith(NOTEBOOK):
             raise DiscoveryError(f"{path}: notebooks are not supported; export it (jupyter nbconvert --to script)")
-        if settings.force_exclude and excluded(path, settings):
+        if settings.force_exclude and settings.excludes(path):
             continue
         shown = shown_path(path)
         named.add(files.setdefault(os.path.realpath(path), shown))
@@ -60,15 +62,6 @@ def discover(paths: Sequence[str], settings: Settings) -> Discovered:
 def shown_path(path: str) -> str:
     """A path as findings show it: without ``./``, with ``/``; relative below the working directory unless given so."""
     return os.path.normpath(path).replace(os.sep, "/")
-
-
-def excluded(path: str, settings: Settings) -> bool:
-    """Whether the settings exclude this file or any folder that it lies in, up to the settings' root."""
-    root = settings.root.resolve()
-    at = Path(path).resolve()
-    inside = [at, *at.parents]
-    below = inside[: inside.index(root)] if root in inside else [at]
-    return any(settings.excluded(str(part)) for part in below)
 
 
 def _walk(top: str, settings: Settings) -> Iterator[str]:
@@ -85,7 +78,7 @@ def _walk(top: str, settings: Settings) -> Iterator[str]:
 
 
 def _admitted(path: str, settings: Settings, ignores: _Ignores, *, is_folder: bool) -> bool:
-    return not settings.excluded(path) and not ignores.ignored(path, is_folder=is_folder)
+    return not settings.excludes_itself(path) and not ignores.ignored(path, is_folder=is_folder)
 
 
 class _Ignores:
@@ -121,4 +114,8 @@ def _spec(folder: str, *, is_root: bool) -> GitIgnoreSpec | None:
                 lines += file.read().splitlines()
         except OSError:
             continue
-    return GitIgnoreSpec.from_lines(lines) if lines else None
+    if not lines:
+        return None
+    from pathspec import GitIgnoreSpec  # slow to import, and needed for folders alone
+
+    return GitIgnoreSpec.from_lines(lines)

@@ -1,40 +1,76 @@
 """What the flake8 plugin does for a file that mentions Warp: settings, findings, our own comments.
 
-``# noqa`` is left to flake8, so that its ``--disable-noqa`` works.
+``# noqa`` is left to flake8, so that its ``--disable-noqa`` works. What a file's text gave is kept by content: with an
+answer at hand neither the rules nor the interpreter are imported, which would take as long as flake8 itself.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from warplint.catalogue import catalogue
+from warplint.cache import Cache, default_folder, fingerprint
+from warplint.catalogue import catalogue, pack_folders
 from warplint.config import Settings, check_codes, load
-from warplint.discovery import excluded
-from warplint.finding import Finding
-from warplint.lint import Engine, lint
-from warplint.project import Project
-from warplint.screen import shown
 from warplint.source import SourceFile
-from warplint.suppression import Form, Suppressions, suppressions
-from warplint.trace.interpreter import interpret
+
+if TYPE_CHECKING:
+    from warplint.finding import Finding
+    from warplint.project import Project
+    from warplint.suppression import Suppressions
+
+Line = tuple[int, int, str]
+"""Line (1-based), column (0-based) and message."""
 
 
-def found(filename: str, text: str, tree: ast.Module) -> list[tuple[int, int, str]]:
-    """Line (1-based), column (0-based) and message of each finding that the settings of the file's project admit."""
-    settings = _settings(os.path.dirname(os.path.abspath(filename)))
-    if excluded(filename, settings):
-        return []
+@dataclass(frozen=True)
+class Told:
+    """What flake8 is told of one file; kept in the cache."""
+
+    lines: tuple[Line, ...]
+
+
+def found(filename: str, text: str, tree: ast.Module) -> tuple[Line, ...]:
+    """The findings that the settings of the file's project admit."""
+    settings, kept = _settings(os.path.dirname(os.path.abspath(filename)))
+    if settings.excludes(filename):
+        return ()
     source = SourceFile.of_text(filename, text, tree)
+    key = kept.key(f"flake8 {filename} {settings}", source.digest)
+    told = kept.get(key, Told)
+    if told is None:
+        told = Told(_lint(source, settings))
+        if not any("NVW900" in message for _, _, message in told.lines):
+            kept.put(key, told)
+    return told.lines
+
+
+@cache
+def _settings(folder: str) -> tuple[Settings, Cache]:
+    settings = load(Path(folder))
+    kept = Cache(default_folder(settings.root), fingerprint(pack_folders(), settings.warp_version))
+    kept.tidy()
+    return settings, kept
+
+
+def _lint(source: SourceFile, settings: Settings) -> tuple[Line, ...]:
+    from warplint.lint import Engine, lint
+    from warplint.screen import shown
+    from warplint.suppression import suppressions
+    from warplint.trace.interpreter import interpret
+
+    check_codes(settings, [(rule.code, rule.name) for rule in catalogue()], str(settings.file))
     result = lint([], settings, engine=Engine(catalogue(), interpret, _alone), texts=[source])
     comments = suppressions(source)
-    own = [finding for finding in result.selected if finding.span.path == filename and not _ignored(finding, comments)]
-    return [_line(finding) for finding in shown(own, settings.severity)]
+    own = [each for each in result.selected if each.span.path == source.path and not _ignored(each, comments)]
+    return tuple(_line(finding) for finding in shown(own, settings.severity))
 
 
-def _line(finding: Finding) -> tuple[int, int, str]:
+def _line(finding: Finding) -> Line:
     line = finding.noqa_line or finding.span.line
     column = finding.span.column - 1 if line == finding.span.line else 0
     message = finding.message.replace("\n", " ")
@@ -42,18 +78,15 @@ def _line(finding: Finding) -> tuple[int, int, str]:
 
 
 def _ignored(finding: Finding, comments: Suppressions) -> bool:
+    from warplint.suppression import Form
+
     return any(comment.form is Form.IGNORE for comment in comments.of(finding))
-
-
-@cache
-def _settings(folder: str) -> Settings:
-    settings = load(Path(folder))
-    check_codes(settings, [(rule.code, rule.name) for rule in catalogue()], str(settings.file))
-    return settings
 
 
 def _alone(folders: tuple[str, ...], texts: tuple[SourceFile, ...]) -> Project:
     """A project of one file: flake8 must give the same answer whatever files it was started with."""
+    from warplint.project import Project
+
     project = Project.for_paths(folders, follow_imports=False)
     for text in texts:
         project.add(text)

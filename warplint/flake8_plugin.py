@@ -8,7 +8,7 @@ warplint is imported before a file passes it. What another file would have to te
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from warplint import __version__
@@ -36,7 +36,7 @@ class Plugin:
         for line, column, message in self._found(text):
             yield line, column, message, type(self)
 
-    def _found(self, text: str) -> list[tuple[int, int, str]]:
+    def _found(self, text: str) -> Iterable[tuple[int, int, str]]:
         try:
             from warplint.flake8_file import found
 

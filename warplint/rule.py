@@ -7,10 +7,13 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from warplint.finding import Experiment, Finding, Severity
-from warplint.trace.dataflow import Dataflow
-from warplint.trace.events import Trace
+
+if TYPE_CHECKING:  # a rule's declaration is read far more often than its detector runs
+    from warplint.trace.dataflow import Dataflow
+    from warplint.trace.events import Trace
 
 
 class Group(str, enum.Enum):

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from warplint.config import Settings
-from warplint.discovery import excluded
 from warplint.finding import Finding, Fix, Label, Severity, Span
 from warplint.hygiene.unused_suppression import UNUSED_SUPPRESSION, unused
 from warplint.rule import Rule
@@ -115,7 +114,7 @@ class Screen:
     def _is_excluded(self, path: str) -> bool:
         known = self._excluded.get(path)
         if known is None:
-            known = self._excluded[path] = excluded(path, self._settings)
+            known = self._excluded[path] = self._settings.excludes(path)
         return known
 
     def _silenced(self, finding: Finding) -> bool:
