@@ -99,7 +99,7 @@ def summary(report: Report) -> str:
     head = f"Found {found}" if report.findings else "No findings"
     unseen = [f"{report.hidden} below severity {report.severity.value} not shown"] if report.hidden else []
     unseen += [f"{report.suppressed} suppressed"] if report.suppressed else []
-    told = [_gradients(ran.gradients)] if ran is not None and ran.programs else []
+    told = [_gradients(ran.gradients)] if ran is not None and ran.gradients else []
     return "; ".join([f"{head} in {counted(report.files, 'file')}", *_verdicts(report), *told, *unseen]) + "."
 
 
