@@ -45,7 +45,7 @@ def check(options: argparse.Namespace, given: Mapping[str, Any]) -> int:
     texts = _standard_input(paths, options, settings)
     found = discover([path for path in paths if path != STDIN], settings)
     _tell_what_is_left_out(found, texts, paths)
-    result = _lint(found, texts, settings, rules, options)
+    result = _lint(found, texts, settings, options)
     verification = _verify(result, found, settings) if options.verify else None
     report = _report(result, verification, settings, rules, options)
     _write(report, options, texts)
@@ -156,24 +156,18 @@ def _tell_what_is_left_out(found: Discovered, texts: tuple[SourceFile, ...], pat
 
 
 def _lint(
-    found: Discovered,
-    texts: tuple[SourceFile, ...],
-    settings: Settings,
-    rules: tuple[Rule, ...],
-    options: argparse.Namespace,
+    found: Discovered, texts: tuple[SourceFile, ...], settings: Settings, options: argparse.Namespace
 ) -> LintResult:
     from warplint.cache import Cache, default_folder, fingerprint
-    from warplint.lint import Engine, lint, project_of
-    from warplint.trace.interpreter import interpret
+    from warplint.lint import lint
 
     cache = None
     if not options.no_cache and not texts:
         cache = Cache(default_folder(settings.root), fingerprint(catalogue.pack_folders(), settings.warp_version))
         cache.tidy()
     jobs = options.jobs or min(os.cpu_count() or 1, MOST_JOBS)
-    engine = Engine(rules, interpret, project_of)
     with _without_garbage_collection():
-        return lint(found.files, settings, engine=engine, cache=cache, jobs=jobs, texts=texts)
+        return lint(found.files, settings, cache=cache, jobs=jobs, texts=texts)
 
 
 @contextlib.contextmanager
@@ -206,26 +200,15 @@ def _report(
     rules: tuple[Rule, ...],
     options: argparse.Namespace,
 ) -> Report:
-    findings = result.findings
-    selected = len(result.selected)
-    if verification is not None:
-        judged = result.screen.selected(verification.findings)
-        selected = len(judged)
-        files = [report.path for report in result.reports]
-        kept = result.screen.unsuppressed(judged)
-        unused = result.screen.unused_comments(files, result.reached)
-        findings = tuple(sorted([*kept, *unused], key=lambda finding: finding.sort_key))
-        suppressed = selected - len(kept)
-    else:
-        suppressed = selected - sum(finding in result.findings for finding in result.selected)
-    shown = tuple(f for f in findings if f.severity.rank >= settings.severity.rank)
+    reported = result.reported(verification.findings if verification is not None else result.selected)
+    shown = tuple(each for each in reported.findings if each.severity.rank >= settings.severity.rank)
     return Report(
         shown,
         files=len(result.reports),
         warp=_warp(settings, verification),
         severity=settings.severity,
-        hidden=len(findings) - len(shown),
-        suppressed=suppressed,
+        hidden=len(reported.findings) - len(shown),
+        suppressed=reported.suppressed,
         rules=rules,
         verification=verification,
         statistics=_statistics(result) if options.statistics else None,

@@ -71,22 +71,34 @@ class FileReport:
 
 
 @dataclass(frozen=True)
-class LintResult:
-    """What was found.
+class Reported:
+    """Findings of every severity that no comment silences, and how many comments silenced."""
 
-    ``selected`` are the findings of rules that are on, comments left aside: what a run is asked about. ``findings``
-    are those that no comment suppresses, the unused comments among them, of every severity.
-    """
+    findings: tuple[Finding, ...]
+    suppressed: int
+
+
+@dataclass(frozen=True)
+class LintResult:
+    """What was found. ``selected``: findings of rules that are on; a run is asked about these, silenced or not."""
 
     selected: tuple[Finding, ...]
-    findings: tuple[Finding, ...]
     reports: tuple[FileReport, ...]
     screen: Screen = field(repr=False)
 
     @property
-    def reached(self) -> Reached:
-        """The functions through which some trace went."""
-        return frozenset().union(*(report.reached for report in self.reports))
+    def findings(self) -> tuple[Finding, ...]:
+        """What is reported where nothing is run."""
+        return self.reported(self.selected).findings
+
+    def reported(self, findings: Iterable[Finding]) -> Reported:
+        """What is reported of these findings (with their verdicts, perhaps), the unused comments with them."""
+        selected = self.screen.selected(findings)
+        kept = self.screen.unsuppressed(selected)
+        reached = frozenset().union(*(report.reached for report in self.reports))
+        unused = self.screen.unused_comments([report.path for report in self.reports], reached)
+        ordered = sorted([*kept, *unused], key=lambda finding: finding.sort_key)
+        return Reported(tuple(ordered), len(selected) - len(kept))
 
 
 def standard_engine() -> Engine:
@@ -129,10 +141,7 @@ def lint(
     spelling = Spelling(entries)
     screen = Screen(settings, engine.rules, project, entries)
     found = merged(spelling.finding(finding) for report in reports for finding in report.findings)
-    selected = screen.selected(found)
-    result = LintResult(selected, screen.unsuppressed(selected), reports, screen)
-    unused = screen.unused_comments(entries, result.reached)
-    return LintResult(selected, merged([*result.findings, *unused]), reports, screen)
+    return LintResult(screen.selected(found), reports, screen)
 
 
 def import_root(folder: str) -> str:
