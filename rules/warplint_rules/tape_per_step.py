@@ -40,7 +40,9 @@ tapes are then chained backwards through time. If that makes the gradient right,
 ## Limits
 
 A tape for every epoch or every independent item is right and stays silent: nothing is carried. So does truncation by
-intention, where the parameter is updated between the windows. State that goes by way of the host is information only.
+intention, where the parameter is updated between the windows, and a gradient that is only printed before it is cleared.
+State that goes by way of the host is information only. Nothing is said where a trace was cut short, or where something
+that cannot be followed lies between the windows: the missing backward may be there.
 """
 
 from __future__ import annotations
