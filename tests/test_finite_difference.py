@@ -12,7 +12,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from warplint.verify.finite_difference import EPS32, EPS64, OutOfBudget, combine, directions, judge_direction
+from warplint.verify.finite_difference import (
+    EPS32,
+    EPS64,
+    OutOfBudget,
+    combine,
+    directions,
+    judge_direction,
+    one_sided,
+    wants_one_sided,
+)
 from warplint.verify.records import Direction, GradientStatus
 
 PASS, FAIL, FLAT, INCONCLUSIVE = (
@@ -424,6 +433,30 @@ def test_mixed_kinks_do_not_fail_a_leaf_unless_a_coordinate_fails() -> None:
     mixed = direction("random", FAIL, 1.0, 2.0)
     assert combine([mixed, kink]).status is INCONCLUSIVE
     assert combine([mixed, kink, direction("coordinate", FAIL, 1.0, 3.0)]).status is FAIL
+    assert combine([mixed, kink, direction("one-sided", PASS)]).status is PASS
+    assert not wants_one_sided([mixed])
+    assert not wants_one_sided([kink])
+
+
+@pytest.mark.parametrize("slope", ["left", "right"])
+def test_a_leaf_whose_coordinates_all_stand_on_kinks_passes_with_the_gradient_of_either_side(slope: str) -> None:
+    rng = np.random.default_rng(3)
+    leaf = np.zeros(30, dtype=np.float32)
+    left, right = rng.standard_normal((2, 30)).astype(np.float32)
+
+    def judged_with(gradient: Any) -> list[Direction]:
+        def ask(vector: Any) -> Direction:
+            def objective(step: float) -> float:
+                x = vector.moved(leaf, step)
+                return float(np.sum(np.where(x > 0, right * x, left * x), dtype=np.float32))
+
+            return judge_direction(objective, vector.ad, kind=vector.kind)
+
+        judged = [ask(vector) for vector in directions(leaf, gradient, rng)]
+        return [*judged, ask(one_sided(leaf, gradient, rng))] if wants_one_sided(judged) else judged
+
+    assert combine(judged_with(left if slope == "left" else right)).status is PASS
+    assert combine(judged_with(3.0 * (left if slope == "left" else right))).status is FAIL
 
 
 def test_a_gradient_that_is_no_number_has_no_relative_error() -> None:

@@ -25,6 +25,9 @@ MIXED_UNITS = 100.0
 COORDINATES = frozenset({"largest", "coordinate"})
 """The kinds of direction that move one coordinate."""
 
+ONE_SIDED = "one-sided"
+"""The kind of direction that moves every coordinate upwards."""
+
 
 @dataclass(frozen=True)
 class DirectionVector:
@@ -88,6 +91,33 @@ def directions(
     return tuple(found)
 
 
+def one_sided(
+    leaf_values: npt.NDArray[Any], gradient: npt.NDArray[Any], rng: np.random.Generator, *, component_axes: int = 0
+) -> DirectionVector:
+    """A direction that moves every coordinate upwards, for leaves whose coordinates stand on kinks.
+
+    Moved by signs at random, some coordinates go to the side that the tape differentiates and some to the other, and
+    no one-sided slope is the tape's; moved all the same way, one of the two is (velocities at zero, values at a limit).
+    """
+    values = np.asarray(leaf_values, dtype=np.float64)
+    claimed = np.asarray(gradient, dtype=np.float64).reshape(values.shape)
+    scales = _scales(values, component_axes)
+    return _direction(ONE_SIDED, scales * rng.uniform(0.2, 1.8, size=values.shape), claimed)
+
+
+def wants_one_sided(judged: Sequence[Direction]) -> bool:
+    """Whether kinks leave the failures without meaning: all are of directions that mix coordinates on kinks."""
+    failed = [direction for direction in judged if direction.status is GradientStatus.FAIL]
+    passed = [direction for direction in judged if direction.status is GradientStatus.PASS]
+    if not failed or any(direction.kind in COORDINATES for direction in failed):
+        return False
+    return any(_kinked(direction) for direction in passed) or all(_kinked(direction) for direction in failed)
+
+
+def _kinked(direction: Direction) -> bool:
+    return "kink" in direction.reason
+
+
 def coordinate(
     leaf_values: npt.NDArray[Any], gradient: npt.NDArray[Any], index: tuple[int, ...], *, component_axes: int = 0
 ) -> DirectionVector:
@@ -140,14 +170,16 @@ def combine(judged: Sequence[Direction]) -> LeafJudgement:
     """One answer for a leaf: one failed direction is enough to fail, one coordinate is not enough to pass.
 
     Where a coordinate stands on a kink, directions that move several coordinates mix one-sided slopes of different
-    signs: a failure in such a direction alone is no proof.
+    signs: a failure in such a direction alone is no proof, and :func:`one_sided` is the direction to try.
     """
     if not judged:
         return LeafJudgement(GradientStatus.INCONCLUSIVE, "no direction was tried", math.nan, math.nan, None)
     by_status = {status: [d for d in judged if d.status is status] for status in GradientStatus}
     failed, passed = by_status[GradientStatus.FAIL], by_status[GradientStatus.PASS]
-    kinked = any("kink" in direction.reason for direction in passed)
-    if failed and kinked and all(direction.kind not in COORDINATES for direction in failed):
+    if wants_one_sided(judged):
+        upwards = [direction for direction in passed if direction.kind == ONE_SIDED]
+        if upwards:
+            return _leaf(GradientStatus.PASS, upwards, judged, "coordinates on kinks moved to one side, ")
         return _leaf(GradientStatus.INCONCLUSIVE, failed, judged, "beside a coordinate on a kink, ")
     telling = [direction for direction in passed if direction.ad != 0.0 or direction.fd != 0.0]
     enough = len(telling) >= 2 or any(direction.kind not in COORDINATES for direction in telling)

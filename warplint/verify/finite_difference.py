@@ -66,6 +66,8 @@ semi-Lagrangian advection, each moves by a third from h = 1e-3 to 1e-4 while the
 """
 PLAIN = 1.5
 """The same, where the first steps alone are to show a kink."""
+FINER = 1e-4
+"""The step that tells a kink at the starting point from one beside it."""
 COARSE = 0.15
 """The largest error with which a disagreement still counts."""
 
@@ -229,6 +231,9 @@ def _confirmed_failure(ladder: Ladder, window: Window, ad: float) -> _Verdict | 
     reason = _comparison(window, ad)
     if finer:
         reason += f"; the difference stays down to h = {finer[-1].width:.1g}"
+    if window.side is Side.CENTRAL and _stays(ladder, window.samples, 0.3 * gap):
+        low, high = sorted((window.samples[2].slope(Side.FORWARD), window.samples[2].slope(Side.BACKWARD)))
+        reason += f"; a kink at the starting point, one-sided slopes {low:.4g} and {high:.4g}"
     return _Verdict(GradientStatus.FAIL, reason, window.fd, window.error, _at(window))
 
 
@@ -271,43 +276,52 @@ def _judge_kink(ladder: Ladder, window: Window, ad: float) -> _Verdict | None:
     """
     if window.side is not Side.CENTRAL:
         return None
-    finest = [sample for sample in ladder.samples if sample.finite(Side.CENTRAL)][-3:]
-    # Where noise hides the jump at the finest steps, the window's own steps may still show it.
-    for samples in (finest, list(window.samples)):
-        verdict = _kink_in(ladder, samples, window, ad)
-        if verdict is not None:
-            return verdict
+    for told in reversed(ladder.windows(Side.CENTRAL)):
+        if not _stays(ladder, told.samples, 1.5 * abs(ad - window.fd)):
+            continue
+        ladder.measure_noise(window.fd)
+        if _stays(ladder, told.samples, 1.5 * abs(ad - window.fd)):
+            return _at_kink(ladder, told.samples, window.fd, ad)
     return None
 
 
-def _kink_in(ladder: Ladder, samples: Sequence[Sample], window: Window, ad: float) -> _Verdict | None:
-    fine = samples[1]
-    jumps = [abs(sample.jump) for sample in samples]
-    jump = min(jumps)
-    if jump < 1.5 * abs(ad - window.fd) or max(jumps) > PERSISTS * jump:
-        return None
-    ladder.measure_noise(window.fd)
-    if jump <= 4.0 * ladder.floor(fine):
-        return None
-    return _at_kink(ladder, fine, window.fd, ad)
-
-
 def _plain_kink(ladder: Ladder, ad: float) -> _Verdict | None:
-    """A kink that the first steps show beyond doubt: its jump stays, and is many times what rounding makes."""
+    """A kink that the first steps show beyond doubt, and one much finer step that it is not beside the point."""
     windows = ladder.windows(Side.CENTRAL)
     if not windows or _agrees(windows[0], ad):
         return None
-    jumps = [abs(sample.jump) for sample in windows[0].samples]
-    fine = windows[0].samples[2]
-    plain = min(jumps) > max(max(jumps) / PLAIN, 50.0 * ladder.floor(fine))
-    verdict = _at_kink(ladder, fine, windows[0].fd, ad) if plain else None
-    return verdict if verdict is not None and verdict.status is GradientStatus.PASS else None
+    samples = windows[0].samples
+    jumps = [abs(sample.jump) for sample in samples]
+    if min(jumps) <= max(max(jumps) / PLAIN, 50.0 * ladder.floor(samples[2])):
+        return None
+    finer = max(ladder.visible(min(jumps)), FINER)
+    if finer < samples[2].step:
+        samples = (*samples[1:], ladder.sample(finer))
+    if not _stays(ladder, samples, 0.0):
+        return None
+    verdict = _at_kink(ladder, samples, windows[0].fd, ad)
+    return verdict if verdict.status is GradientStatus.PASS else None
 
 
-def _at_kink(ladder: Ladder, fine: Sample, fd: float, ad: float) -> _Verdict:
-    noise = ladder.floor(fine)
-    low, high = sorted((fine.slope(Side.FORWARD), fine.slope(Side.BACKWARD)))
-    slack = TOLERANCE * max(abs(low), abs(high), abs(ad)) + noise
+def _stays(ladder: Ladder, samples: Sequence[Sample], least: float) -> bool:
+    """Whether the jump between the one-sided slopes stays as the steps fall, and is more than ``least`` and noise.
+
+    Wherever it can be seen, it must be there at all finer steps too; else the kink is beside the starting point.
+    """
+    finer = [s for s in ladder.samples if s.step < samples[-1].step and s.finite(Side.CENTRAL)]
+    jumps = [abs(sample.jump) for sample in samples]
+    least = max(max(jumps) / PERSISTS, least, 4.0 * ladder.floor(samples[1]))
+    hidden = [4.0 * ladder.floor(sample) >= min(jumps) for sample in finer]
+    persists = all(unseen or abs(s.jump) > min(jumps) / PERSISTS for s, unseen in zip(finer, hidden, strict=True))
+    return min(jumps) > least and persists
+
+
+def _at_kink(ladder: Ladder, samples: Sequence[Sample], fd: float, ad: float) -> _Verdict:
+    """``ad`` against all one-sided slopes of these steps: they move while the steps fall, and noise moves them."""
+    fine = samples[-1]
+    slopes = [sample.slope(side) for sample in samples for side in (Side.FORWARD, Side.BACKWARD)]
+    low, high = min(slopes), max(slopes)
+    slack = TOLERANCE * max(abs(low), abs(high), abs(ad)) + ladder.floor(samples[1])
     text = f"a kink at the starting point, one-sided slopes {low:.4g} and {high:.4g} at h = {fine.width:.1g}"
     if low - slack <= ad <= high + slack:
         return _Verdict(GradientStatus.PASS, f"{text}: tape {ad:.4g} is one of them or lies between", ad, slack, fine)
@@ -410,7 +424,7 @@ def _judge_still(ladder: Ladder, ad: float) -> _Verdict:
     nowhere = f"the objective does not move at any step up to {ladder.samples[0].width:.0e}"
     if ad == 0.0:
         return _Verdict(GradientStatus.PASS, f"zero: {nowhere}", 0.0, 0.0, sample)
-    if ladder.visible(abs(ad)) > sample.step:
+    if ladder.visible(abs(ad)) > sample.step or abs(ad) * sample.width < ladder.underflow:
         return _dead(ladder, ad)
     return _Verdict(GradientStatus.FAIL, f"tape {ad:.4g}, but {nowhere}", 0.0, ladder.floor(sample), sample)
 

@@ -21,6 +21,8 @@ from warplint.verify.finite_difference import (
     combine,
     directions,
     judge_direction,
+    one_sided,
+    wants_one_sided,
 )
 from warplint.verify.groups import Analysis, Group, Leaf, groups_of
 from warplint.verify.history import TooLarge
@@ -228,23 +230,23 @@ class Judge:
         judged: list[Direction] = []
         if vectors:
             window.check(rewrites, lambda old: vectors[0][0].moved(old, 1e-2 * vectors[0][1]), leaf)
-        for vector, scale in vectors:
-            self._clock.require()
 
-            def objective(step: float, vector: DirectionVector = vector) -> float:
+        def ask(vector: DirectionVector, scale: float) -> Direction:
+            def objective(step: float) -> float:
                 self._clock.require()
                 return window.evaluate(rewrites, lambda old: vector.moved(old, step), leaf)
 
-            judged.append(
-                judge_direction(
-                    objective,
-                    vector.ad,
-                    scale=scale,
-                    dtype_eps=epsilon,
-                    kind=vector.kind,
-                    budget=effort.evaluations,
-                )
+            self._clock.require()
+            return judge_direction(
+                objective, vector.ad, scale=scale, dtype_eps=epsilon, kind=vector.kind, budget=effort.evaluations
             )
+
+        for vector, scale in vectors:
+            judged.append(ask(vector, scale))
+        if wants_one_sided(judged):
+            upwards = _in_units(one_sided(values, group.consumed, rng, component_axes=axes))
+            vectors = (*vectors, upwards)
+            judged.append(ask(*upwards))
         answer = combine(judged)
         moved = tuple(vector for vector, _ in vectors)
         return Measurement(
@@ -523,4 +525,3 @@ def leaf_name(leaf: Leaf) -> str:
         if match:
             return match[1]
     return leaf.parameter
-

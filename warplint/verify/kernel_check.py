@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warplint.verify.directions import DirectionVector, coordinate, directions, relative_error
+from warplint.verify.directions import (
+    DirectionVector,
+    coordinate,
+    directions,
+    one_sided,
+    relative_error,
+    wants_one_sided,
+)
 from warplint.verify.finite_difference import EPS32, OutOfBudget, judge_direction
 from warplint.verify.records import Direction, GradientStatus
 
@@ -213,17 +220,25 @@ class _Operation:
 
 
 def _judge_argument(operation: _Operation, name: str, rng: np.random.Generator) -> ArgumentCheck:
-    """Whole directions first, then the elements that part most, so that one wrong element is found and named."""
+    """Whole directions first, then the elements that part most, so that one wrong element is found and named.
+
+    Where every element was compared and none is wrong, a whole direction that fails only cancels what is left of them;
+    where elements stand on kinks, it mixes one-sided slopes.
+    """
     values, claimed = operation.inputs[name], operation.claimed[name]
-    whole = [d for d in directions(values, claimed, rng) if d.kind in ("random", "gradient")]
-    judged = [_told(name, operation.judge(name, direction)) for direction in whole]
-    single = [
-        _told(name, operation.judge(name, direction), index) for index, direction in _suspects(operation, name, rng)
-    ]
-    wrong = [check for check in single if check.status is GradientStatus.FAIL]
-    if not wrong and any("kink" in check.reason for check in single):  # whole directions mix one-sided slopes
-        judged = [check for check in judged if check.status is not GradientStatus.FAIL]
-    return weightiest(wrong or [*judged, *single])
+    whole = [operation.judge(name, d) for d in directions(values, claimed, rng) if d.kind in ("random", "gradient")]
+    suspects = _suspects(operation, name, rng)
+    single = [(index, operation.judge(name, direction)) for index, direction in suspects]
+    wrong = [_told(name, direction, index) for index, direction in single if direction.status is GradientStatus.FAIL]
+    if wrong:
+        return weightiest(wrong)
+    judged = [*whole, *(direction for _, direction in single)]
+    if wants_one_sided(judged):
+        judged.append(operation.judge(name, one_sided(values, claimed, rng)))
+        judged = [direction for direction in judged if direction.status is not GradientStatus.FAIL]
+    if values.size <= SCREENED and single:
+        judged = [direction for direction in judged if direction.status is not GradientStatus.FAIL]
+    return weightiest([_told(name, direction) for direction in judged])
 
 
 def _told(name: str, direction: Direction, element: tuple[int, ...] = ()) -> ArgumentCheck:

@@ -164,6 +164,11 @@ class Ladder:
         return self._eps * max(abs(self.base), self.reach)
 
     @property
+    def underflow(self) -> float:
+        """The smallest normal number of the coarsest arithmetic: what is below it need not move anything."""
+        return 2.0**-14 if self._eps >= 2.0**-11 else 2.0**-126 if self._eps >= 2.0**-24 else 2.0**-1022
+
+    @property
     def reach(self) -> float:
         """How far the objective moves over everything sampled."""
         sides = [value for sample in self._samples.values() for value in (sample.plus, sample.minus)]
