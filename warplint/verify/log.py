@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from warplint.verify.memory import Bytes, Checkpoints, CodeStack, Memory, MemoryTable, Range
-from warplint.verify.operations import BackwardBegin, Happening, Operation, TapeRecord
+from warplint.verify.operations import BackwardBegin, Entry, Happening, Operation, TapeRecord
 
 
 @dataclass
@@ -45,6 +46,9 @@ class Log:
     backward_count: int = 0
     graphs_opaque: int = 0
     """Captured graphs that were launched, and what they did is not in the log."""
+    opaque_reason: str = ""
+    launched: dict[int, Entry] = field(default_factory=dict)
+    """For entries that a tape took while a graph was captured: the copy that the graph's last launch made."""
 
     gradient_values: dict[Memory, list[tuple[int, Bytes]]] = field(default_factory=dict)
     """What gradients held when the program used them (read, handed on, cleared), with the number of that operation."""
@@ -69,11 +73,13 @@ class Log:
         """The range of memory at an address, if it is known."""
         return self.memories.range(address, size)
 
-    def keep_gradient(self, memory: Memory) -> None:
-        """The next operation uses the gradient in ``memory``: keep what it holds."""
+    def keep_gradient(self, memory: Memory, index: int | None = None) -> None:
+        """Operation ``index`` (the next one) uses the gradient in ``memory``: keep what it holds."""
         kept = self.gradient_values.setdefault(memory, [])
-        if not kept or not np.array_equal(memory.live(), kept[-1][1]):
-            kept.append((self.next_index, memory.read()))
+        index = self.next_index if index is None else index
+        place = bisect.bisect_right([number for number, _ in kept], index)
+        if place == 0 or not np.array_equal(memory.live(), kept[place - 1][1]):
+            kept.insert(place, (index, memory.read()))
 
     def gradient_at(self, memory: Memory, index: int) -> Bytes:
         """What the gradient in ``memory`` held just before operation ``index``, which uses it, or at the log's end."""

@@ -16,7 +16,7 @@ from warplint.verify.warp_hooks import Layout, Packed, Scalars
 
 @dataclass(eq=False)
 class Operation:
-    """One element of the log.
+    """One element of the log. ``graph`` is the number of the captured graph that it ran in.
 
     ``index`` is its number in the log; ``stack`` the user's frames; ``active`` the tape that was open; ``inside`` the
     number of the backward call that it ran in, ``step`` the tape entry whose adjoint it belongs to.
@@ -27,6 +27,8 @@ class Operation:
     active: int | None
     inside: int | None
     step: Entry | None
+
+    graph: int | None = field(default=None, init=False)
 
     def run(self) -> None:
         """Do it again on the memory as it is; a mark does nothing."""
@@ -50,7 +52,6 @@ class KernelCall(Operation):
     memories: tuple[Memory, ...]
     unknown: bool = False
     """Some array argument points to memory that nobody knows."""
-    graph: int | None = None
     entry: Entry | None = None
     _packed: Packed | None = field(default=None, repr=False)
 

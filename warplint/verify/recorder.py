@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import struct
 import sys
 import weakref
@@ -28,6 +29,7 @@ from warplint.verify.operations import (
     TapeRecord,
 )
 from warplint.verify.records import ConfigSeen, ModuleCreatedSeen, ModuleOptionsSeen, OpaqueSeen, OptimiserSeen
+from warplint.verify.template import Template
 from warplint.verify.warp_hooks import (
     EXACT_WRITERS,
     RETAIN_FLAG,
@@ -76,7 +78,10 @@ class Recorder:
         self._step: Entry | None = None
         self._awaited: list[Entry] = []
         self._mismatch = False
-        self._capturing = False
+        self._template: Template | None = None
+        self._templates: dict[int, Template] = {}
+        self._pending: KernelCall | None = None
+        self._out: Log | Template = log
         self._layouts: dict[int, Layout] = {}
         self._foreign: dict[int, Any] = {}
         self._tapes: dict[int, TapeRecord] = {}
@@ -89,9 +94,6 @@ class Recorder:
         self, run: Callable[..., None], kernel: Any, hooks: Any, params: Sequence[Any], adjoint: bool, blocks: bool
     ) -> None:
         """A launch, or the adjoint of one."""
-        if self._capturing:
-            run(kernel, hooks, params, adjoint)
-            return
         if self.evaluation is not None:
             self.evaluation.operation()
         self.horizon.tick(self.log)
@@ -113,7 +115,7 @@ class Recorder:
         if adjoint and self._inside is not None and step is None:
             step = self._awaited_entry(kernel)
         return KernelCall(
-            self.log.next_index,
+            self._out.next_index,
             user_stack(sys._getframe(3)),
             self._active.number if self._active else None,
             self._inside.number if self._inside else None,
@@ -175,8 +177,8 @@ class Recorder:
 
     def native(self, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """A memory operation or native utility."""
-        if self._capturing:
-            return run(*args)
+        if self._template is not None:
+            return self._captured_native(self._template, name, run, args)
         if self.evaluation is not None:
             self.evaluation.operation()
         call = self._native_call(name, run, args)
@@ -231,14 +233,15 @@ class Recorder:
     ) -> NativeCall:
         how = library_call(sys._getframe(4))
         call = NativeCall(*self._here(4), name, run, args, reads, writes, exact, how)
-        self._note_use(call.touched)
-        self.log.add(call)
+        if self._template is None:
+            self._note_use(call.touched)
+            self.log.add(call)
         return call
 
     def _here(self, depth: int = 3) -> tuple[int, CodeStack, int | None, int | None, Entry | None]:
         """The first fields of an operation."""
         return (
-            self.log.next_index,
+            self._out.next_index,
             user_stack(sys._getframe(depth)),
             self._active.number if self._active else None,
             self._inside.number if self._inside else None,
@@ -351,6 +354,8 @@ class Recorder:
 
     def _touch_memory(self, memory: Memory, overwritten: bool = False) -> None:
         """Before an operation: notice what the host wrote meanwhile, keep the contents for the checkpoint."""
+        if self._template is not None:
+            return
         if memory.shadow is not None:
             self._notice_host_write(memory)
         if memory.epoch != self.log.checkpoints.current:
@@ -392,7 +397,7 @@ class Recorder:
     def host_view(self, array: Any, view: Any, how: str) -> None:
         """The host reads, and may write as long as the view lives."""
         address = array.ptr
-        if not address or not array.device.is_cpu or self._capturing:
+        if not address or not array.device.is_cpu or self._template is not None:
             return
         if self.evaluation is not None:
             self.evaluation.operation()
@@ -429,7 +434,7 @@ class Recorder:
 
     def _note_use(self, memories: Iterable[Memory]) -> None:
         """Gradients that are used or cleared outside backward, leaves that are written: what makes a group complete."""
-        if self._inside is not None:
+        if self._inside is not None or self._template is not None:
             return
         for memory in memories:
             if memory in self.log.gradients:
@@ -447,19 +452,21 @@ class Recorder:
     def tape(self, what: str, tape: Any) -> None:
         """The life of a tape."""
         if what == "enter":
-            self.notice_all()
-            self.horizon.entering(self.log)
+            if self._template is None:
+                self.notice_all()
+                self.horizon.entering(self.log)
             return
         record = self._tape_record(tape)
         mark = TapeMark(*self._here(5), what=what, tape=record)
-        self.log.add(mark)
+        self._out.add(mark)
         if what == "entered":
             self._active = record
-            record.entered.append(self.log.next_index)
+            if self._template is None:
+                record.entered.append(self.log.next_index)
             record.entered_at.append(mark.stack)
         elif what == "left":
             self._active = None
-        elif what in ("zero", "reset"):
+        elif what in ("zero", "reset") and self._template is None:
             self.horizon.gradient_used()
 
     def _tape_record(self, tape: Any) -> TapeRecord:
@@ -480,7 +487,7 @@ class Recorder:
         copy = copy_entry(getattr(thing, "__wrapped__", thing))
         forward = self._copied_just_now(copy) if copy is not None else None
         entry = Entry(record, position, "function" if copy is None else "copy", thing, forward, copy=copy)
-        entry.recorded_at = self.log.next_index
+        entry.recorded_at = self._out.next_index
         if forward is not None:
             forward.entry = entry
         record.add(entry)
@@ -490,13 +497,13 @@ class Recorder:
         call = self._last_kernel
         forward = None
         matches = call is not None and call.entry is None and not call.adjoint and call.kernel is kernel
-        if matches and call is not None and call.index >= self.log.next_index - 4:
+        if matches and call is not None and call.index >= self._out.next_index - 4:
             forward = call
         entry = Entry(record, position, "launch", thing, forward, enabled=adjoint_enabled(kernel))
-        entry.recorded_at = self.log.next_index
+        entry.recorded_at = self._out.next_index
         if forward is not None:
             forward.entry = entry
-            self.log.taped += 1
+            self.log.taped += self._template is None
         elif self._nothing_to_run(thing):
             entry.enabled = False
         record.add(entry)
@@ -506,7 +513,7 @@ class Recorder:
         return bool(np.prod(thing[1]) == 0) if thing[1] else True
 
     def _copied_just_now(self, copy: Any) -> NativeCall | None:
-        for operation in reversed(self.log.operations[-6:]):
+        for operation in reversed(self._out.operations[-6:]):
             if isinstance(operation, NativeCall) and operation.entry is None and operation.writes:
                 dest = operation.writes[0]
                 if dest.memory not in self.log.gradients and dest.memory is self.log.memories.find(copy.dest.ptr):
@@ -540,15 +547,17 @@ class Recorder:
 
     def backward(self, tape: Any, loss: Any, grads: Any, run: Callable[[], Any]) -> Any:
         """``tape.backward``: what it was given, then its operations, then the end."""
-        if self._capturing or self._inside is not None:
+        if self._inside is not None:
             return run()
-        self.notice_all()
         begin = self._backward_begin(tape, loss, grads)
-        if self.evaluation is not None:
-            self.evaluation.backward(begin)
-        self.log.add(begin)
-        self.log.backwards.append(begin)
-        self.log.backward_count += 1
+        if self._template is None:
+            self.notice_all()
+            if self.evaluation is not None:
+                self.evaluation.backward(begin)
+            begin.index = self.log.next_index
+            self.log.backwards.append(begin)
+            self.log.backward_count += 1
+        self._out.add(begin)
         self._inside = begin
         self._awaited = [entry for entry in begin.entries if entry is not None]
         self._mismatch = any(entry is None for entry in begin.entries)
@@ -561,8 +570,9 @@ class Recorder:
             self._inside = None
             end = BackwardEnd(*self._here(), number=begin.number, complete=done and not self._mismatch)
             begin.end = end
-            self.log.add(end)
-            self.horizon.backward_done()
+            self._out.add(end)
+            if self._template is None:
+                self.horizon.backward_done()
 
     def _backward_begin(self, tape: Any, loss: Any, grads: Any) -> BackwardBegin:
         record = self._tape_record(tape)
@@ -571,7 +581,7 @@ class Recorder:
         if loss is not None and loss.ptr:
             kind = scalars_of(loss.dtype)
             where = self._locate(loss.ptr, kind.size)
-            contents = read_bytes(loss.ptr, kind.size)
+            contents = read_bytes(loss.ptr, kind.size) if self._template is None else None
         given = (grads or {}).items()
         seeds = tuple((array.__ctype__(), seed.__ctype__(), scalars_of(array.dtype)) for array, seed in given)
         return BackwardBegin(
@@ -585,28 +595,96 @@ class Recorder:
             entries=record.now(tape.launches),
         )
 
-    # graph capture --------------------------------------------------------------------------------------------------
+    # graph capture ----------------------------------------------------------------------------------------------------
 
-    def capture(self, what: str, state: int) -> None:
-        """Graph capture on the CPU records natively; its launches run natively."""
+    def capture(self, what: str, state: int, count: Callable[[], int]) -> None:
+        """While a graph is captured, operations go into its template and not into the log."""
         if what == "begin":
-            self._capturing = True
+            template = self._templates.get(state)
+            if template is None:
+                template = self._templates[state] = Template(len(self._templates), count)
+            self._template = self._out = template
         elif what == "end":
-            self._capturing = False
-        else:
-            self.log.graphs_opaque += 1
-            self.happened(OpaqueSeen, why="a captured graph was launched")
+            if self._template is not None:
+                self._template.finish()
+            self._template, self._out = None, self.log
+        elif what == "branch" and self._template is not None:
+            self._template.broken = "it has branches or loops on the device"
+        elif what == "forget":
+            self._templates.pop(state, None)
+
+    def captured_kernel(self, kernel: Any, hooks: Any, params: Sequence[Any], adjoint: bool, blocks: bool) -> None:
+        """A kernel is announced; it is taken by the native call that follows."""
+        if self._template is not None:
+            self._pending = self._kernel_call(kernel, hooks, params, adjoint, blocks)
+
+    def captured_launch(self, run: Callable[[], Any]) -> Any:
+        """The native recording takes the announced kernel."""
+        template, call = self._template, self._pending
+        if template is None:
+            return run()
+        result, taken = template.around(run)
+        self._pending = None
+        if taken and call is not None:
+            call.graph = template.number
+            template.add(call)
+            self._last_kernel = call
+        elif taken:
+            template.broken = "a kernel was recorded that was not announced"
+        return result
+
+    def _captured_native(self, template: Template, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        call = self._native_call(name, run, args)
+        result, taken = template.around(functools.partial(run, *args))
+        if taken and isinstance(call, NativeCall):
+            template.add(call)
+        elif taken:
+            template.broken = "it copies from host memory that is gone when the graph is launched"
+        return result
+
+    def graph(self, state: int | None, run: Callable[[], Any]) -> Any:
+        """A graph is launched: natively, and into the log as if its operations had run one by one."""
+        template = self._templates.get(state) if state is not None else None
+        if template is None or template.broken:
+            self._opaque(template.broken if template is not None else "it was loaded from a file")
+            return run()
+        if template.records_tape:
+            self.notice_all()
+            self.horizon.entering(self.log)
+        memories = list(template.touched)
+        for memory in memories:
+            self._touch_memory(memory)
+        self._note_use(memories)
+        result = run()
+        begins = template.launch(self.log)
+        for _ in begins:
+            self.horizon.backward_done()
+        self._refresh(memories)
+        if begins:
+            self._note_use_after(begins[-1])
+        return result
+
+    def _note_use_after(self, begin: BackwardBegin) -> None:
+        """Gradients that are used inside the graph, after its last backward call."""
+        for operation in self.log.between(begin.index, self.log.next_index):
+            if operation.inside is None and any(memory in self.log.gradients for memory in operation.touched):
+                self.horizon.gradient_used()
+
+    def _opaque(self, why: str) -> None:
+        self.log.graphs_opaque += 1
+        self.log.opaque_reason = why
+        self.happened(OpaqueSeen, why=f"a captured graph was launched that could not be followed: {why}")
 
     # what is only told --------------------------------------------------------------------------------------------
 
     def happened(self, make: Callable[..., Any], **fields: Any) -> None:
         """Something that is no operation of the native library: kept in its place among them."""
-        self.log.add(Happening(*self._here(), make=make, fields=fields))
+        self._out.add(Happening(*self._here(), make=make, fields=fields))
 
     def kernel_declared(self, kernel: Any) -> None:
         """A kernel was made."""
         self.log.declared[id(kernel)] = (kernel, self.log.next_index, user_stack(sys._getframe(2)))
-        self.log.operations.append(Happening(*self._here(), make=None, fields={}))
+        self._out.add(Happening(*self._here(), make=None, fields={}))
 
     def module_created(self, module: Any) -> None:
         """A module was made."""

@@ -66,7 +66,19 @@ class Survey:
         self.exact = not differing
         end.restore()
 
+    def _from_graph(self, operation: Operation) -> bool:
+        """Operations of a captured graph ran natively: what gradients held in between is learnt only now."""
+        return operation.graph is not None and operation.inside is None
+
+    def _keep_gradients(self, operation: Operation) -> None:
+        log = self._machine.log
+        for memory in operation.touched:
+            if memory in log.gradients:
+                log.keep_gradient(memory, operation.index)
+
     def _visit(self, operation: Operation) -> bool:
+        if self._from_graph(operation):
+            self._keep_gradients(operation)
         if isinstance(operation, KernelCall):
             return self.accesses.learn(operation)
         if isinstance(operation, BackwardBegin) and not _loss_is_as_recorded(operation):

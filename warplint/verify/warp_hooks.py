@@ -61,8 +61,17 @@ class Observer(Protocol):
     def created(self, name: str, handle: int, args: tuple[Any, ...]) -> None:
         """A mesh, a hash grid … was made."""
 
-    def capture(self, what: str, state: int) -> None:
-        """Graph capture on the CPU: ``begin``, ``end``, ``launch``."""
+    def capture(self, what: str, state: int, count: Callable[[], int]) -> None:
+        """Graph capture on the CPU: ``begin``, ``end``, ``branch``, ``forget``; ``count()`` its native operations."""
+
+    def captured_kernel(self, kernel: Any, hooks: Any, params: Sequence[Any], adjoint: bool, blocks: bool) -> None:
+        """A kernel is about to be taken into the graph."""
+
+    def captured_launch(self, run: Callable[[], Any]) -> Any:
+        """The kernel that was announced is taken now."""
+
+    def graph(self, state: int | None, run: Callable[[], Any]) -> Any:
+        """A captured graph is launched (None: a loaded one, of which nothing is known)."""
 
     def array(self, array: Any) -> None:
         """A ``wp.array`` object was constructed."""
@@ -510,14 +519,7 @@ class Hooks:
         for name in ("wp_alloc_pinned", "wp_free_pinned"):
             if name in vars(core):
                 setattr(core, name, self._native_route(name.replace("pinned", "host"), getattr(core, name)))
-        for name, what in (
-            ("wp_apic_begin_recording", "begin"),
-            ("wp_apic_end_recording", "end"),
-            ("wp_apic_cpu_replay_state", "launch"),
-            ("wp_apic_cpu_replay_graph", "opaque"),
-        ):
-            if name in vars(core):
-                setattr(core, name, self._capture_route(getattr(core, name), what))
+        self._install_capture(core)
         cpu = getattr(runtime, "cpu_device", None) or runtime.get_device("cpu")
         cpu.memset = core.wp_memset_host
         cpu.memtile = core.wp_memtile_host
@@ -551,14 +553,60 @@ class Hooks:
 
         return route
 
-    def _capture_route(self, original: Callable[..., Any], what: str) -> Callable[..., Any]:
+    def _install_capture(self, core: Any) -> None:
+        """Graph capture on the CPU: the native library records operations, and runs them when the graph is launched."""
+        counter = getattr(core, "wp_apic_get_operation_count", None)
+        for name, what in (
+            ("wp_apic_begin_recording", "begin"),
+            ("wp_apic_end_recording", "end"),
+            ("wp_apic_begin_branch", "branch"),
+            ("wp_apic_record_conditional", "branch"),
+            ("wp_apic_destroy_state", "forget"),
+        ):
+            if name in vars(core):
+                setattr(core, name, self._capture_route(getattr(core, name), what, counter))
+        for name, known in (("wp_apic_cpu_replay_state", True), ("wp_apic_cpu_replay_graph", False)):
+            if name in vars(core):
+                setattr(core, name, self._graph_route(getattr(core, name), known))
+        if "wp_cpu_launch_kernel" in vars(core):
+            take = core.wp_cpu_launch_kernel
+
+            def launch(*args: Any) -> Any:
+                run = functools.partial(take, *args)
+                return self._guarded(lambda o: o.captured_launch(run), run)
+
+            core.wp_cpu_launch_kernel = launch
+        try:
+            from warp._src.apic import capture
+        except ImportError:
+            return
+        build = capture.APICapture.build_launch_info
+
+        @functools.wraps(build)
+        def building(this: Any, kernel: Any, loaded: Any, hooks: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
+            adjoint = bool(args[1] if len(args) > 1 else kwargs.get("adjoint", False))
+            blocks = int(getattr(loaded, "block_dim", 1) or 1) > 1
+            self.tell(lambda o: o.captured_kernel(kernel, hooks, params, adjoint, blocks))
+            return build(this, kernel, loaded, hooks, params, *args, **kwargs)
+
+        capture.APICapture.build_launch_info = building  # type: ignore[method-assign, assignment]
+
+    def _capture_route(self, original: Callable[..., Any], what: str, counter: Any) -> Callable[..., Any]:
         def route(state: Any, *args: Any) -> Any:
-            if what == "begin":
-                self.tell(lambda observer: observer.capture(what, _address(state)))
+            count = functools.partial(counter, state) if counter is not None else lambda: -1
+            if what == "end":
+                self.tell(lambda observer: observer.capture(what, _address(state), count))
             result = original(state, *args)
-            if what != "begin":
-                self.tell(lambda observer: observer.capture(what, _address(state)))
+            if what != "end":
+                self.tell(lambda observer: observer.capture(what, _address(state), count))
             return result
+
+        return route
+
+    def _graph_route(self, original: Callable[..., Any], known: bool) -> Callable[..., Any]:
+        def route(state: Any, *args: Any) -> Any:
+            run = functools.partial(original, state, *args)
+            return self._guarded(lambda o: o.graph(_address(state) if known else None, run), run)
 
         return route
 
