@@ -31,6 +31,12 @@ CHAIN = [(0, 1), (1, 2), (2, 3), (3, 4)]
         ),
         ("s = deque([make(), make()])", "launch(s[0], s[1])\ns.rotate(1)", PING_PONG, "rotate"),
         ("o = Pair(make(), make())", "launch(o.a, o.b)\no.a, o.b = o.b, o.a", PING_PONG, "swap"),
+        (
+            "o = Pair(make(), make())",
+            "launch(o.a, o.b)\nold = getattr(o, 'a')\nsetattr(o, 'a', getattr(o, 'b'))\nsetattr(o, 'b', old)",
+            PING_PONG,
+            "rebind",
+        ),
         ("a, b = make(), make()", "launch(a, b)\na, b = other(a, b)", PING_PONG, "rebind"),
         ("s = [make() for _ in range(5)]", "launch(s[k], s[k + 1])", CHAIN, None),
         ("a = make()", "b = wp.zeros_like(a)\nlaunch(a, b)\na = b", CHAIN, "rebind"),
@@ -62,6 +68,23 @@ with wp.Tape() as tape:
     last = launches(found)[-1].bindings[0].array
     assert last is not None
     assert (last.moved.how if last.moved is not None else None) == how
+
+
+@pytest.mark.parametrize("counted", ["zip(range(4), turns)", "zip(turns, range(4))"])
+def test_an_endless_iterator_gives_as_many_items_as_its_neighbour(counted: str) -> None:
+    found = trace(
+        f"""
+        import itertools
+
+        a, b = make(), make()
+        turns = itertools.cycle([(a, b), (b, a)])
+        with wp.Tape() as tape:
+            for pair in {counted}:
+                source, target = pair[1] if isinstance(pair[0], int) else pair[0]
+                wp.launch(step, dim=3, inputs=[source], outputs=[target])
+        """
+    )
+    assert pairs(found) == PING_PONG
 
 
 def test_moved_names_the_statement_between_two_launches() -> None:

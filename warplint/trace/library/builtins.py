@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from warplint.trace import events, operators
+from warplint.trace.library.iteration import draw, left_in_iterator
 from warplint.trace.machine import Call, Machine, Raised
 from warplint.trace.memory import ArrayValue, NumpyValue, arrays_in
+from warplint.trace.moves import stamp
 from warplint.trace.values import (
     Bound,
     Class,
@@ -136,10 +138,12 @@ def _unknown_bounds(machine: Machine, parts: Sequence[Value]) -> list[Value]:
 
 
 def _items_or_unknown(machine: Machine, values: Sequence[Value]) -> tuple[list[Sequence[Value]], int]:
-    """The items of several iterables side by side; unknown ones give unknown items."""
-    known = [machine.iterate(value) for value in values]
+    """The items of several iterables side by side; unknown ones give unknown items, iterators as many as it takes."""
+    left = [left_in_iterator(value) for value in values]
+    known = [machine.iterate(value) if ahead is None else ahead for value, ahead in zip(values, left, strict=True)]
     lengths = [len(items) for items in known if items is not None]
     length = min(lengths) if lengths else machine.settings.unknown_rounds
+    known = [items if ahead is None else draw(ahead, length) for items, ahead in zip(known, left, strict=True)]
     columns = [
         items if items is not None else [unknown_from("an item of an unknown iterable", value) for _ in range(length)]
         for items, value in zip(known, values, strict=False)
@@ -375,8 +379,12 @@ def _getattr(machine: Machine, call: Call) -> Value:
 
 
 def _setattr(machine: Machine, call: Call) -> Value:
-    if isinstance(call.get(1, "name"), str):
-        machine.parts.set_attribute(machine, call.args[0], call.args[1], call.get(2, "value"))
+    owner, name, value = call.get(0, "obj"), call.get(1, "name"), call.get(2, "value")
+    if isinstance(name, str):
+        old = owner.attributes.get(name) if isinstance(owner, Instance) else None
+        machine.parts.set_attribute(machine, owner, name, value)
+        if old is not value and next(arrays_in(old, 3), None) is not None:
+            stamp(machine, value, "rebind")
     return None
 
 

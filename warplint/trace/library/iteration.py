@@ -42,7 +42,23 @@ def items_of(machine: Machine, value: Value) -> Sequence[Value] | None:
         return [value.indexed(position) for position in range(size)]
     if isinstance(value, Record) and value.kind == "rounds":
         return value.attributes["items"]  # type: ignore[no-any-return]
+    if (left := left_in_iterator(value)) is not None:
+        return draw(left, len(left))
     return None
+
+
+def left_in_iterator(value: Value) -> list[Value] | None:
+    """What ``iter(…)`` or ``itertools.cycle(…)`` has yet to give; None where ``value`` is no such iterator."""
+    if isinstance(value, Record) and value.kind == "iterator":
+        return value.attributes["items"]  # type: ignore[no-any-return]
+    return None
+
+
+def draw(left: list[Value], count: int) -> list[Value]:
+    """The next ``count`` items of an iterator, which is then past them."""
+    drawn = left[:count]
+    del left[:count]
+    return drawn
 
 
 def _ordered(value: Any) -> Sequence[Value]:
