@@ -261,6 +261,13 @@ def test_a_kernel_is_confirmed_where_its_adjoint_and_a_gradient_fail(program):
     assert judged is not None
     assert judged.status is Status.INCONCLUSIVE
     assert "yet every gradient" in judged.reason
+    for unknown in ([], [gradient(program, GradientStatus.INCONCLUSIVE)]):
+        judged = verdict(
+            kernel_finding(program), evidence(program, *unknown, check(program, GradientStatus.FAIL))
+        ).verdict
+        assert judged is not None
+        assert judged.status is Status.INCONCLUSIVE
+        assert "what it does to a leaf is not known" in judged.reason
 
 
 def test_a_right_adjoint_refutes_and_another_argument_says_nothing(program):
@@ -277,6 +284,10 @@ def test_a_kernel_that_no_run_reached_is_judged_alone(program):
     assert finding.verdict is not None
     assert finding.verdict.status is Status.CONFIRMED
     assert finding.verdict.reason.startswith("no run reached it; alone")
+    hint = replace(kernel_finding(program), severity=Severity.INFO)
+    hint = verdict(hint, alone=(check(program, GradientStatus.FAIL),))
+    assert hint.verdict is not None
+    assert (hint.verdict.status, hint.severity) == (Status.INCONCLUSIVE, Severity.INFO)
 
 
 def late_option(path: str) -> Finding:

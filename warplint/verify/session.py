@@ -139,12 +139,17 @@ class _Session:
             finding
             for finding in asked
             if experiments.get(finding.code) is Experiment.KERNEL_CHECK
+            and self._is_shown(finding)
             and not any(each.checks_of(finding) for each in runs)
         ]
         targets = kernel_targets(missed, self.project)
         if not targets:
             return None
         return check_kernels(targets, self._options(f"checking {_count(len(targets))} alone"))
+
+    def _is_shown(self, finding: Finding) -> bool:
+        """Whether the finding is worth runs of its own: hidden information is judged by what is run anyway."""
+        return finding.severity.rank >= self.settings.severity.rank
 
     def _builds(
         self,
@@ -154,7 +159,11 @@ class _Session:
         experiments: dict[str, Experiment],
     ) -> tuple[Comparison, ...]:
         """Count the builds of the programs that come to a finding about builds."""
-        about = [finding for finding in asked if experiments.get(finding.code) is Experiment.BUILD_COUNT]
+        about = [
+            finding
+            for finding in asked
+            if experiments.get(finding.code) is Experiment.BUILD_COUNT and self._is_shown(finding)
+        ]
         compared = []
         for command, evidence in zip(commands, runs, strict=False):
             here = [each for each in about if reaches(command, each.span.path, self.project) or evidence.came_to(each)]

@@ -205,20 +205,22 @@ def _by_kernel_check(finding: Finding, run: Evidence) -> Verdict | None:
     if not checks:
         return None
     verdict = _checked(checks)
+    if verdict.status is not Status.CONFIRMED:
+        return verdict
     about = run.gradients_about(finding)
-    right = bool(about) and all(each.status in (GradientStatus.PASS, GradientStatus.FLAT) for each in about)
-    if verdict.status is Status.CONFIRMED and right:
-        reason = f"{verdict.reason}; yet every gradient that this program computes is right"
-        return replace(verdict, status=Status.INCONCLUSIVE, reason=reason)
     wrong = next((each for each in about if each.status is GradientStatus.FAIL), None)
-    if verdict.status is Status.CONFIRMED and wrong is not None:
-        figures = {**_figures(wrong), **{f"kernel_{key}": value for key, value in verdict.figures.items()}}
-        reason = (
-            f"the gradient of {_leaf(wrong)} is {_number(wrong.ad)}, finite differences give {_number(wrong.fd)}; "
-            + verdict.reason
+    if wrong is None:
+        right = bool(about) and all(each.status is not GradientStatus.INCONCLUSIVE for each in about)
+        but = (
+            "yet every gradient that this program computes is right" if right else "what it does to a leaf is not known"
         )
-        return replace(verdict, reason=reason, figures=figures)
-    return verdict
+        return replace(verdict, status=Status.INCONCLUSIVE, reason=f"{verdict.reason}; {but}")
+    figures = {**_figures(wrong), **{f"kernel_{key}": value for key, value in verdict.figures.items()}}
+    reason = (
+        f"the gradient of {_leaf(wrong)} is {_number(wrong.ad)}, finite differences give {_number(wrong.fd)}; "
+        + verdict.reason
+    )
+    return replace(verdict, reason=reason, figures=figures)
 
 
 def _unrecorded(finding: Finding, measured: Measurements) -> Verdict | None:
@@ -228,7 +230,11 @@ def _unrecorded(finding: Finding, measured: Measurements) -> Verdict | None:
     if found:
         verdict = _checked(found)
         how = "no gradient passed through it" if launched else "no run reached it"
-        return replace(verdict, reason=f"{how}; alone, on inputs made for it: {verdict.reason}")
+        verdict = replace(verdict, reason=f"{how}; alone, on inputs made for it: {verdict.reason}")
+        if verdict.status is Status.CONFIRMED and finding.severity is Severity.INFO:
+            reason = f"{verdict.reason}; whether any program differentiates it so is not known"
+            return replace(verdict, status=Status.INCONCLUSIVE, reason=reason)
+        return verdict
     if not launched:
         if measured.alone_problem is None:
             return None
