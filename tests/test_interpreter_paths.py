@@ -262,7 +262,7 @@ def test_a_spent_budget_cuts_the_trace() -> None:
             for _ in range(500):
                 wp.launch(step, dim=3, inputs=[x], outputs=[y])
         """,
-        settings=TraceSettings(steps=200),
+        settings=TraceSettings(steps=200, steps_before_tape=200),
     )
     assert found.cut
     assert launches(found)

@@ -27,7 +27,9 @@ from warplint.trace.values import (
     unknown_from,
 )
 
-_RECURSION = 6
+_RECURSION = 8
+_BLIND_RECURSION = 2
+"""How often a function may be entered within itself: with known arguments, and with an unknown one among them."""
 
 _QUIET = frozenset({"print", "len", "isinstance", "format", "debug", "info", "warning", "error", "log"})
 
@@ -134,7 +136,7 @@ def outside_call(machine: Machine, name: str, call: Call) -> Value:
 def call_function(machine: Machine, function: Function, call: Call, receiver: Value = None) -> Value:
     """Enter a function of the project."""
     node = function.node
-    if len(machine.frames) > machine.settings.depth or _recursion(machine, function) >= _RECURSION:
+    if len(machine.frames) > machine.settings.depth or _recursion(machine, function) >= _deepest(call):
         return unknown_from("a call nested too deeply", *call.values)
     key = _memo_key(call) if function.memo is not None else None
     if function.memo is not None and key is not None and key in function.memo:
@@ -144,7 +146,7 @@ def call_function(machine: Machine, function: Function, call: Call, receiver: Va
         bind_parameters(machine, function, call, environment)
         result = _run(machine, function, environment, receiver, lambda frame: machine.evaluate(node.body, frame))
     else:
-        facts = machine.caches.facts_of(node)
+        facts = machine.caches.facts_of(node, function.module.module)
         environment.global_names, environment.nonlocal_names = facts.global_names, facts.nonlocal_names
         bind_parameters(machine, function, call, environment)
         machine.entered.add(node)
@@ -198,6 +200,10 @@ def _run(
 def _body(machine: Machine, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
     signal = machine.execute(node.body, frame)
     return signal.value if signal is not None and signal.kind == "return" else None
+
+
+def _deepest(call: Call) -> int:
+    return _BLIND_RECURSION if any(isinstance(value, UnknownValue) for value in call.values) else _RECURSION
 
 
 def _recursion(machine: Machine, function: Function) -> int:

@@ -113,12 +113,21 @@ def _member(cls: Class, value: Value) -> Value:
 
 def fields_of(cls: Class) -> dict[str, Class]:
     """The annotated fields of a dataclass, named tuple or struct with the class that declares each, bases first."""
-    fields: dict[str, Class] = {}
-    for owner in reversed(cls.ancestry):
-        for name, annotation in owner.annotations.items():
-            if "ClassVar" not in ast.dump(annotation):
-                fields[name] = owner
-    return fields
+    if cls.fields is None:
+        cls.fields = {
+            name: owner
+            for owner in reversed(cls.ancestry)
+            for name, annotation in owner.annotations.items()
+            if not _is_class_variable(annotation)
+        }
+    return cls.fields
+
+
+def _is_class_variable(annotation: ast.expr) -> bool:
+    node = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and "ClassVar" in node.value
+    return getattr(node, "attr", getattr(node, "id", "")) == "ClassVar"
 
 
 def _fill_fields(machine: Machine, cls: Class, instance: Instance, call: Call) -> None:

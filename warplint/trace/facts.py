@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -24,6 +25,31 @@ class FunctionFacts:
     global_names: frozenset[str]
     nonlocal_names: frozenset[str]
     yields: bool
+
+
+PLAIN_FUNCTION = FunctionFacts(frozenset(), frozenset(), False)
+"""A function without ``global``, ``nonlocal`` and ``yield``."""
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_TELLING = re.compile(r"\b(?:yield|global|nonlocal)\b")
+
+
+def telling_lines(text: str) -> list[int]:
+    """The numbers of the lines that may make a function other than plain."""
+    return line_numbers(text, _TELLING)
+
+
+def line_numbers(text: str, pattern: re.Pattern[str]) -> list[int]:
+    """The numbers of the lines in which a pattern occurs (lines as Python counts them)."""
+    numbers: list[int] = []
+    line, start = 1, 0
+    for match in pattern.finditer(text):
+        position = match.start()
+        line += text.count("\n", start, position) if "\r" not in text else len(_LINE_END.findall(text, start, position))
+        start = position
+        if not numbers or numbers[-1] != line:
+            numbers.append(line)
+    return numbers
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:

@@ -23,39 +23,67 @@ class _Mark:
     seq: int
 
 
+class Slot:
+    """A place among the events, with numbers kept free for what will fill it."""
+
+    def __init__(self, first: int, count: int) -> None:
+        self.entries: list[Any] = []
+        self.last = first
+        self.end = first + count
+
+
+_FREE_NUMBERS = 10_000
+"""Kept free for one import; for imports inside it a tenth, and so on."""
+
+
+_OVERFLOW = 1 << 60
+"""Numbers above stand for an order that is only known at the end."""
+
+
 class EventLog:
     """Events in program order, numbered in it."""
 
     def __init__(self) -> None:
-        self._entries: list[Any] = []
-        self._target = self._entries
-        self._last = 0
-        self._out_of_order = False
+        self._root = Slot(0, _OVERFLOW)
+        self._target = self._root
+        self._overflow = 0
+        self.count = 0
+        """How much has happened so far, wherever it stands."""
 
     def add(self, kind: type[E], stack: Stack, **fields: Any) -> E:
         """Append an event."""
-        self._last += 1
-        event = kind(seq=self._last, stack=stack, **fields)
-        self._target.append(event)
+        event = kind(seq=self._next(), stack=stack, **fields)
+        self._target.entries.append(event)
         return event
 
     def moved(self, stack: Stack, how: str) -> Moved:
         """A stamp for arrays that came under another name now."""
-        self._last += 1
-        self._target.append(_Mark(self._last))
-        return Moved(self._last, stack, how)
+        number = self._next()
+        self._target.entries.append(_Mark(number))
+        return Moved(number, stack, how)
 
-    def reserve(self) -> list[Any]:
+    def _next(self) -> int:
+        self.count += 1
+        target = self._target
+        if target.last < target.end:
+            target.last += 1
+            return target.last
+        self._overflow += 1
+        return _OVERFLOW + self._overflow
+
+    def reserve(self) -> Slot:
         """A place for the events of something that happens here but is worked out later."""
-        slot: list[Any] = []
-        self._target.append(slot)
+        target = self._target
+        count = max(min(_FREE_NUMBERS, (target.end - target.last) // 10), 0)
+        slot = Slot(target.last, count)
+        target.last += count
+        target.entries.append(slot)
         return slot
 
     @contextmanager
-    def filling(self, slot: list[Any]) -> Iterator[None]:
+    def filling(self, slot: Slot) -> Iterator[None]:
         """Events added inside go to the reserved place."""
         before, self._target = self._target, slot
-        self._out_of_order = True
         try:
             yield
         finally:
@@ -63,24 +91,24 @@ class EventLog:
 
     def position(self) -> int:
         """Where the program is now, to come back to with :meth:`return_to`."""
-        return len(self._entries)
+        return len(self._root.entries)
 
     def return_to(self, position: int) -> None:
         """Forget what happened since; what reserved places hold stays, as it belongs before."""
-        del self._entries[position:]
+        del self._root.entries[position:]
 
     def finished(self) -> tuple[Event, ...]:
-        """All events, numbered in their order (numbers rise; they need not be consecutive)."""
-        flat = list(_flattened(self._entries))
-        if not self._out_of_order:
+        """All events, numbered in their order: numbers rise, with gaps, unless more came in than was kept free."""
+        flat = list(_flattened(self._root))
+        if not self._overflow:
             return tuple(entry for entry in flat if isinstance(entry, Event))
         numbers = {entry.seq: position for position, entry in enumerate(flat, 1)}
         return tuple(_renumbered(entry, numbers) for entry in flat if isinstance(entry, Event))
 
 
-def _flattened(entries: list[Any]) -> Iterator[Any]:
-    for entry in entries:
-        if isinstance(entry, list):
+def _flattened(slot: Slot) -> Iterator[Any]:
+    for entry in slot.entries:
+        if isinstance(entry, Slot):
             yield from _flattened(entry)
         else:
             yield entry

@@ -22,6 +22,7 @@ from warplint.trace.values import (
 
 _EPOCHS = 3
 _ARITHMETIC = 8
+_PLAIN_DATA = 32
 _LONGEST_RING = 16
 _LONG_EPOCH = 1_000
 """Events in the first rounds of a loop of epochs after which two of them are enough."""
@@ -184,7 +185,8 @@ class _Rounds:
 
     A loop with a backward pass in it is a loop of epochs: three rounds show all that happens from one to the next, two
     if they are long. Three are enough too for loops that count (``counts``) and only launch outside of any tape, a
-    simulation without gradients, and eight for loops of plain arithmetic, unless something grows in them.
+    simulation without gradients, unless something grows in them. Loops of plain arithmetic end after eight rounds, an
+    outermost one after 32 if lists of plain data grow in it.
     """
 
     def __init__(self, machine: Machine, node: ast.For | ast.While, counts: bool) -> None:
@@ -195,30 +197,28 @@ class _Rounds:
         self._backwards = machine.backwards
         self._launches = machine.unrecorded_launches
         self._tapes = machine.tapes_entered
-        self._events = machine.log.position()
+        self._events = machine.log.count
         self._memories = machine.newest_memory
-        self._grows: bool | None = None
+        self._collected = machine.collected
 
     def enough(self) -> bool:
         """Called after each round."""
         machine = self._machine
         self._done += 1
+        happened = machine.log.count > self._events
         if machine.backwards > self._backwards:
-            long = machine.log.position() - self._events > _LONG_EPOCH
+            long = machine.log.count - self._events > _LONG_EPOCH
             return self._done >= (2 if long else _EPOCHS)
-        is_taped = machine.active_tape is not None and machine.log.position() > self._events
-        if self._done < _EPOCHS or is_taped or machine.tapes_entered > self._tapes:
+        if self._done < _EPOCHS or (happened and machine.active_tape is not None):
+            return False
+        if machine.tapes_entered > self._tapes or machine.collected > self._collected:
             return False
         if machine.unrecorded_launches > self._launches:
-            return self._counts and not self._is_growing()
-        if self._done < _ARITHMETIC or machine.log.position() > self._events or machine.newest_memory > self._memories:
+            return self._counts and not machine.caches.grows(self._node)
+        if happened or machine.newest_memory > self._memories:
             return False
-        return not self._is_growing()
-
-    def _is_growing(self) -> bool:
-        if self._grows is None:
-            self._grows = self._machine.caches.grows(self._node)
-        return self._grows
+        grows = machine.loops == 1 and machine.caches.grows(self._node)
+        return self._done >= (_PLAIN_DATA if grows else _ARITHMETIC)
 
 
 # -- comprehensions ----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ The parts of the interpreter (expressions, statements, calls, the models of the 
 from __future__ import annotations
 
 import ast
+import bisect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,14 +21,17 @@ from warplint.project import Module, Project
 from warplint.trace import events
 from warplint.trace.events import Event
 from warplint.trace.facts import (
+    PLAIN_FUNCTION,
     FunctionFacts,
     FunctionNode,
+    free_names,
     function_facts,
     grows,
     is_generic,
     preferred_arm,
     rings_of,
     takes_modulo,
+    telling_lines,
 )
 from warplint.trace.log import EventLog
 from warplint.trace.memory import ArrayValue, Memory, Shape, arrays_in
@@ -41,6 +45,7 @@ from warplint.trace.values import (
     TapeValue,
     UnknownValue,
     Value,
+    Vector,
     WarpModule,
 )
 
@@ -144,6 +149,7 @@ class Caches:
 
     def __init__(self) -> None:
         self.facts: dict[FunctionNode, FunctionFacts] = {}
+        self.telling_lines: dict[Module, list[int]] = {}
         self.free_names: dict[ast.FunctionDef, frozenset[str]] = {}
         self.wrapping: dict[ast.expr, bool] = {}
         self.generic: dict[ast.FunctionDef, bool] = {}
@@ -152,12 +158,24 @@ class Caches:
         self.arms: dict[ast.If, bool | None] = {}
         self.summaries: dict[tuple[str, int, bool], KernelSummary | None] = {}
 
-    def facts_of(self, node: FunctionNode) -> FunctionFacts:
-        """See :class:`FunctionFacts`."""
+    def facts_of(self, node: FunctionNode, module: Module) -> FunctionFacts:
+        """See :class:`FunctionFacts`. A function whose text has none of the words is not walked."""
         facts = self.facts.get(node)
         if facts is None:
-            facts = self.facts[node] = function_facts(node)
+            lines = self.telling_lines.get(module)
+            if lines is None:
+                lines = self.telling_lines[module] = telling_lines(module.source.text)
+            first = bisect.bisect_left(lines, node.lineno)
+            plain = first == len(lines) or lines[first] > (node.end_lineno or node.lineno)
+            facts = self.facts[node] = PLAIN_FUNCTION if plain else function_facts(node)
         return facts
+
+    def free_names_of(self, node: ast.FunctionDef) -> frozenset[str]:
+        """The names that a kernel's body reads from outside."""
+        known = self.free_names.get(node)
+        if known is None:
+            known = self.free_names[node] = free_names(node)
+        return known
 
     def is_generic(self, node: ast.FunctionDef) -> bool:
         """Whether a kernel has a parameter of a type that each launch decides."""
@@ -235,6 +253,8 @@ class Machine:
         self.assertions = 0
         self.showings = 0
         self.tapes_entered = 0
+        self.collected = 0
+        """How often a container took something other than plain data: arrays, objects, kernels."""
         self.launches = 0
         self.unrecorded_launches = 0
         self.undecided = False
@@ -252,7 +272,7 @@ class Machine:
         executors = self._executors
         for statement in statements:
             self.steps += 1
-            if self.steps & 255 == 0 or self.steps > self.settings.steps:
+            if self.steps & 63 == 0:
                 self.check_budget()
             frame.node = statement
             signal = executors[type(statement)](self, frame, statement)
@@ -262,7 +282,8 @@ class Machine:
 
     def check_budget(self) -> None:
         """Raises :class:`BudgetExceeded`."""
-        if self.steps > self.settings.steps or time.process_time() > self.deadline:
+        limit = self.settings.steps if self.tapes_entered else self.settings.steps_before_tape
+        if self.steps > limit or time.process_time() > self.deadline:
             raise BudgetExceeded
 
     @contextmanager
@@ -348,6 +369,11 @@ class Machine:
         self._next_memory += 1
         return self._next_memory - 1
 
+    def collect(self, value: Value) -> None:
+        """A container takes a value."""
+        if not _is_plain_data(value):
+            self.collected += 1
+
     def escape(self, why: str, values: Sequence[Value]) -> None:
         """Arrays went to code that the trace does not follow."""
         found = [array for value in values for array in arrays_in(value, 2)][:16]
@@ -387,6 +413,15 @@ class Machine:
     def will_catch(self, *kinds: str) -> bool:
         """Whether a handler of the program waits for an exception of one of these names."""
         return any(catches(names, kinds) for names in self.handlers)
+
+
+_PLAIN_DATA = frozenset({int, float, str, bool, bytes, type(None), Vector, UnknownValue})
+
+
+def _is_plain_data(value: Value) -> bool:
+    if type(value) in (tuple, list):
+        return len(value) <= 64 and all(type(item) in _PLAIN_DATA for item in value)
+    return type(value) in _PLAIN_DATA
 
 
 def catches(names: Sequence[str], kinds: Sequence[str]) -> bool:

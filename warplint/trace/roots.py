@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import bisect
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from warplint.project import Module
+from warplint.trace.facts import line_numbers
 from warplint.trace.lookup import global_value
 from warplint.trace.machine import Call, Machine
 from warplint.trace.values import Bound, Class, Function, Instance, UnknownValue, Value
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
+_NAMES_TAPE = re.compile(r"[Tt]ape\b")
 _BATCH = 200
 """Functions of one file that are started on their own, at most."""
 
@@ -28,7 +31,7 @@ class Root:
 
 def taped_functions(module: Module) -> list[Root]:
     """The functions and methods at the top level that open a tape."""
-    lines = [number for number, line in enumerate(module.source.lines, 1) if "ape" in line]
+    lines = line_numbers(module.source.text, _NAMES_TAPE)
     found: list[Root] = []
     for owner, node in _functions(module.tree) if lines else ():
         first = bisect.bisect_left(lines, node.lineno)

@@ -12,7 +12,7 @@ _OWN = re.compile(
     rb"|\bconfig\.\w+\s*=[^=]|\bconfig as \w|\bsetattr\([^,\n]*config\b"
 )
 _TAPE = re.compile(rb"\bTape\(")
-_NAMES_TAPE = re.compile(rb"[Tt]ape\b")
+_NAMES_TAPE = re.compile(rb"\bTape\(|\bwith [^\n]*[Tt]ape\b|[Tt]ape\.__enter__|\(\w+\.Tape\)")
 _RUNS = re.compile(rb"^if __name__|^(?!def |class |import |from |[#@\s\"')}\]])\S.*\(", re.MULTILINE)
 
 

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 class TraceSettings:
     """Limits of one run of one root, and the version of Warp that the rules speak of.
 
-    ``steps`` counts statements and calls, ``launches`` kernel launches, ``seconds`` is the processor time of one file
-    (all its roots together), ``depth`` the nesting of calls. ``rounds`` bounds a loop of known count, ``items`` a
-    comprehension; ``unknown_rounds`` is how often a loop of unknown count runs.
+    ``steps`` counts statements and calls, ``steps_before_tape`` those of a run that has not taped anything yet,
+    ``launches`` kernel launches, ``seconds`` is the processor time of one file (all its roots together), ``depth`` the
+    nesting of calls. ``rounds`` bounds a loop of known count, ``items`` a comprehension; ``unknown_rounds`` is how
+    often a loop of unknown count runs.
     """
 
     warp: tuple[int, int] = (1, 19)
-    steps: int = 120_000
+    steps: int = 100_000
+    steps_before_tape: int = 50_000
     seconds: float = 6.0
     launches: int = 5_000
     depth: int = 24
@@ -26,7 +28,8 @@ class TraceSettings:
 
     def brief(self) -> TraceSettings:
         """For a file in which nothing can be taped: options, modules and kernels show early in a run."""
-        return dataclasses.replace(self, steps=min(self.steps, 8_000), launches=min(self.launches, 400))
+        steps, launches = min(self.steps, 3_000), min(self.launches, 300)
+        return dataclasses.replace(self, steps=steps, steps_before_tape=steps, launches=launches)
 
 
 DEFAULT = TraceSettings()

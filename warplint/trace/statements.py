@@ -23,7 +23,10 @@ Executor = Callable[[Machine, Frame, Any], "Signal | None"]
 
 
 def _expression(machine: Machine, frame: Frame, node: ast.Expr) -> Signal | None:
-    machine.evaluate(node.value, frame)
+    if type(node.value) is ast.Constant:
+        machine.steps -= 1
+    else:
+        machine.evaluate(node.value, frame)
     return None
 
 

@@ -59,6 +59,8 @@ def load_item(machine: Machine, container: Value, index: Value, node: ast.Subscr
 def store_item(machine: Machine, container: Value, index: Value, value: Value) -> None:
     """``container[index] = value``."""
     index = known_index(machine, index)
+    if isinstance(container, (dict, list)):
+        machine.collect(value)
     if isinstance(container, dict):
         if isinstance(index, UnknownValue):
             return

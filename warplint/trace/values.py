@@ -194,6 +194,8 @@ class Class:
     is_dataclass: bool = False
     is_struct: bool = False
     is_tuple: bool = False
+    fields: dict[str, Class] | None = None
+    """The annotated fields and the classes that declare them, once asked for."""
     counts: bool = False
     """An ``IntEnum`` or ``IntFlag``: its members calculate as their numbers."""
 

@@ -48,6 +48,8 @@ def _text_method(machine: Machine, text: str | bytes, name: str, call: Call) -> 
 
 
 def _list_method(machine: Machine, items: list[Value], name: str, call: Call) -> Value:
+    if name in ("append", "appendleft", "insert", "extend"):
+        machine.collect(call.args[-1] if call.args else None)
     if name == "append":
         items.append(call.get(0, "item"))
         _trim(items)

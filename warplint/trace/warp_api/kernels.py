@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from warplint.kernels.screen import has_inplace_multiply
 from warplint.trace import events
-from warplint.trace.facts import free_names
 from warplint.trace.machine import Call, Machine
 from warplint.trace.values import (
     Class,
@@ -23,6 +23,8 @@ from warplint.trace.values import (
     WarpFunction,
 )
 from warplint.trace.warp_api.modules import declare_content, module_for
+
+_WORD = re.compile(r"\w+")
 
 
 def _kernel(machine: Machine, call: Call) -> Value:
@@ -117,14 +119,12 @@ def _captured(machine: Machine, function: Function, node: ast.FunctionDef) -> di
     captured: dict[str, Value] = {}
     if function.closure.parent is None:
         return captured
-    names = machine.caches.free_names.get(node)
-    if names is None:
-        names = machine.caches.free_names[node] = free_names(node)
+    words = set(_WORD.findall(function.module.module.text(node)))
     scope: Environment | None = function.closure
     while scope is not None and scope.parent is not None:
-        for name in names:
-            if name in scope.variables and name not in captured:
-                captured[name] = scope.variables[name]
+        for name in words & scope.variables.keys():
+            if name in machine.caches.free_names_of(node):
+                captured.setdefault(name, scope.variables[name])
         scope = scope.parent
     return captured
 
