@@ -134,7 +134,8 @@ class Judge:
                 skipped += 1
                 continue
             self._starting(number)
-            self._send(self._judged(group, len(self.groups) - number))
+            alike = [other for other in self.groups[number:] if (other.used is None) == (group.used is None)]
+            self._send(self._judged(group, len(alike)))
         if skipped:
             self._send(Note("sampled", f"{skipped} gradients that nothing uses were not judged, to save time"))
         self._starting(len(self.groups))

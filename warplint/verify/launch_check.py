@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator
 
@@ -15,13 +16,14 @@ from warplint.verify.groups import Analysis
 from warplint.verify.kernel_check import OperationCheck, State, check_operation
 from warplint.verify.memory import Contents
 from warplint.verify.operations import KernelCall
-from warplint.verify.records import KernelCheck
+from warplint.verify.records import GradientStatus, KernelCheck
 from warplint.verify.replay import Machine
 from warplint.verify.views import FloatView
 from warplint.verify.warp_hooks import Packed, adjoint_parameters, copied, descriptor
 from warplint.verify.warp_modules import definition
 
 EPS16 = 2.0**-10
+LARGE_STEP = 0.03
 LEAST, MOST = 60, 400
 """Forward runs that the check of one launch may take."""
 LARGEST = 1 << 26
@@ -106,13 +108,31 @@ class LaunchCheck:
         self._forward({})
         budget = int(min(MOST, max(LEAST, seconds / (time.perf_counter() - began))))
         try:
-            return check_operation(
+            found = check_operation(
                 self._forward, self._adjoint, inputs, self._written, rng, dtype_eps=epsilon, budget=budget
             )
-        except (OutOfBudget, NotImplementedError):
+            return self._doubted(found, inputs, epsilon)
+        except OutOfBudget:
             return None
         finally:
             self._before.restore()
+
+    def _doubted(self, found: OperationCheck, inputs: State, epsilon: float) -> OperationCheck:
+        """A failure is no proof where a change of the argument drowns in the rounding of what it changes."""
+        if found.status is not GradientStatus.FAIL or found.argument not in inputs:
+            return found
+        values = np.asarray(inputs[found.argument])
+        base = self._forward({})
+        after = self._forward({found.argument: (values * (1.0 + LARGE_STEP)).astype(values.dtype)})
+        change = rounding = 0.0
+        for name, array in after.items():
+            moving = (array != base[name]) & np.isfinite(array) & np.isfinite(base[name])
+            change += float(np.sum(np.abs(array[moving].astype(np.float64) - base[name][moving])))
+            rounding += float(np.sum(epsilon * np.abs(array[moving].astype(np.float64))))
+        if change > 32.0 * rounding:
+            return found
+        reason = f"`{found.argument}`: what it changes is within {change / max(rounding, 1e-300):.0f} units of rounding"
+        return dataclasses.replace(found, status=GradientStatus.INCONCLUSIVE, reason=reason)
 
     def _forward(self, values: State) -> State:
         self._before.restore()
