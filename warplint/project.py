@@ -32,7 +32,7 @@ _PLAIN_LEVELS = 2
 _PROJECT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
 _EFFECT = re.compile(
-    rb"^(?:[\w.]+\.)?config\.\w+\s*=[^=]|^(?:\w+\.)?(?:clear_kernel_cache|launch)\(|^with .*Tape", re.MULTILINE
+    rb"^[\w.]*\bconfig\.\w+\s*=[^=]|^(?:\w+\.)?(?:clear_kernel_cache|launch)\(|^with .*Tape", re.MULTILINE
 )
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([\w.]+))", re.MULTILINE)
 

@@ -71,6 +71,10 @@ def interpret(path: str, project: Project, settings: TraceSettings = DEFAULT) ->
     return tuple(session.interpretations)
 
 
+_ROOTS = 2
+"""All roots of a file together take as many steps as so many may take alone."""
+
+
 @dataclass(frozen=True)
 class _Base:
     """A run that has gone through a file's top level as it is imported, and the state to start its functions from."""
@@ -95,6 +99,7 @@ class _Session:
         self._caches: Caches = caches
         self._bases: dict[bool, _Base] = {}
         self._entered: set[ast.AST] = set()
+        self._spent = 0
         self.interpretations: list[Interpretation] = []
 
     def run_program(self) -> None:
@@ -102,8 +107,8 @@ class _Session:
         for polarity in (True, False):
             machine = self._machine(polarity)
             cut = self._guarded(partial(self._top_level, machine, "__main__"))
-            self._conclude(machine, cut)
-            if cut or not machine.undecided or not _matters(machine) or self._is_late():
+            self._conclude(machine, cut, 0)
+            if cut or not self._worth_another_path(machine):
                 return
 
     def run_functions(self, roots: Sequence[Root]) -> None:
@@ -118,10 +123,11 @@ class _Session:
             machine = base.machine
             base.checkpoint.restore()
             machine.polarity, machine.undecided = polarity, False
+            begun = machine.steps
             machine.frames = [Frame(machine.modules[self._module].environment, "<module>", root.node)]
             cut = self._guarded(partial(start, machine, root))
-            self._conclude(machine, cut)
-            if cut or not machine.undecided or not _matters(machine) or self._is_late():
+            self._conclude(machine, cut, begun)
+            if cut or not self._worth_another_path(machine):
                 return
 
     def _base(self, polarity: bool) -> _Base:
@@ -136,8 +142,13 @@ class _Session:
     def _machine(self, polarity: bool) -> Machine:
         return Machine(self._project, self._settings, PARTS, self._caches, polarity, self._deadline)
 
+    def _worth_another_path(self, machine: Machine) -> bool:
+        """Whether a second path could show more, and the first one left enough of the budget."""
+        spent = machine.steps > self._settings.steps // 3 or self._is_late()
+        return machine.undecided and not spent and _matters(machine)
+
     def _is_late(self) -> bool:
-        return time.process_time() > self._deadline
+        return self._spent > _ROOTS * self._settings.steps or time.process_time() > self._deadline
 
     def _top_level(self, machine: Machine, name: str) -> None:
         value = machine.modules[self._module] = ModuleValue(self._module, name, started=True)
@@ -153,8 +164,10 @@ class _Session:
             return False
         return False
 
-    def _conclude(self, machine: Machine, cut: bool) -> None:
+    def _conclude(self, machine: Machine, cut: bool, begun: int) -> None:
+        """Keep the trace of a run whose steps were counted from ``begun`` on."""
         self._entered |= machine.entered
+        self._spent += machine.steps - begun
         trace = Trace(
             path=self._module.path,
             source=Source.STATIC,

@@ -17,10 +17,10 @@ class TraceSettings:
     """
 
     warp: tuple[int, int] = (1, 19)
-    steps: int = 100_000
-    steps_before_tape: int = 50_000
+    steps: int = 60_000
+    steps_before_tape: int = 40_000
     seconds: float = 6.0
-    launches: int = 5_000
+    launches: int = 3_000
     depth: int = 24
     rounds: int = 600
     items: int = 2048
