@@ -17,18 +17,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from warplint.runner.entry import start
-from warplint.runner.protocol import Channel, Request
+from warplint.runner.protocol import Channel, EntryKind, Request
 from warplint.verify.arbiter import Reserve
+from warplint.verify.culprits import places
 from warplint.verify.horizon import Budget, Horizon
 from warplint.verify.judge import Clock, Judge
 from warplint.verify.log import Log
 from warplint.verify.recorder import Recorder
-from warplint.verify.records import CacheClearedSeen, ModuleLoad, ModuleLoadedSeen, Note, Program, TraceEnd
+from warplint.verify.records import CacheClearedSeen, ModuleLoad, ModuleLoadedSeen, Note, Program
 from warplint.verify.replay import Machine
 from warplint.verify.telling import Teller
 from warplint.verify.warp_hooks import Hooks, Unsupported, redirect_devices
 from warplint.verify.warp_modules import protect_caches, watch_loads
 
+TEST_RUNNERS = frozenset({"pytest", "unittest", "py"})
+WINDOWS_AT_A_SITE = 2
+"""Windows of a test run that are judged for one backward call in the source."""
 CRASHES = 8
 """Groups whose replay may crash before the rest is given up."""
 LEAST_AIM = 1.5
@@ -75,19 +79,22 @@ class Session:
     def __init__(self, request: Request, channel: Channel) -> None:
         self.request = request
         self.channel = channel
-        self.began = time.monotonic()
+        self.began = self._resumed = time.monotonic()
         self.log = Log()
         self.hooks = Hooks(self._warp_is_there)
         deadline = self.began + request.stop_recording_after
         self.recorder = Recorder(self.log, Horizon(Budget(deadline=deadline), self.stop))
         self.reserve = Reserve(self.log, self.recorder, channel.mine)
         self.recorder.horizon.keep = self.reserve.keep
-        self.clock = self._clock()
+        self.clock = Clock(self.began + request.limit - RESERVE)
+        self._teller = Teller(self.log, channel.send)
         self._devices: set[str] = set()
+        self._sites: dict[object, int] = {}
 
     def _clock(self) -> Clock:
         """When all answers must be out, and how long the judging should take: about half of what the program took."""
-        aim = max(LEAST_AIM, 0.5 * (time.monotonic() - self.began))
+        aim = max(LEAST_AIM, 0.5 * (time.monotonic() - self._resumed))
+        self._resumed = time.monotonic()
         return Clock(self.began + self.request.limit - RESERVE, aim)
 
     def _warp_is_there(self) -> None:
@@ -131,12 +138,35 @@ class Session:
         return 0
 
     def stop(self, reason: str) -> None:
-        """Enough was seen: judge, and leave without unwinding anything of the user's."""
-        if self.channel.mine():
-            self.finish(reason)
-            _flush()
-            os._exit(0)
-        self.hooks.observer = None
+        """Enough was seen: judge, and leave without unwinding anything of the user's; a test run goes on."""
+        if not self.channel.mine():
+            self.hooks.observer = None
+            return
+        if reason == "horizon" and self._is_test_run:
+            self._judge_window()
+            return
+        self.finish(reason)
+        _flush()
+        os._exit(0)
+
+    @property
+    def _is_test_run(self) -> bool:
+        """Tests are many small programs in one: each is judged, and the run goes on."""
+        entry = self.request.entry
+        return entry is not None and entry.target.split(".")[0] in TEST_RUNNERS and entry.kind is not EntryKind.SCRIPT
+
+    def _judge_window(self) -> None:
+        """Judge what was recorded since the last window, unless the like of it was judged already; then forget it."""
+        observer, self.hooks.observer = self.hooks.observer, None
+        sites = {places(begin.stack)[-1:] for begin in self.log.backwards}
+        new = any(self._sites.get(site, 0) < WINDOWS_AT_A_SITE for site in sites)
+        for site in sites:
+            self._sites[site] = self._sites.get(site, 0) + 1
+        if new:
+            self._judge()
+        self.reserve.dismiss()
+        self.log.forget()
+        self.hooks.observer = observer
 
     def finish(self, stopped: str, text: str = "") -> None:
         """Judge what was recorded and send the last record."""
@@ -145,26 +175,29 @@ class Session:
         self.hooks.observer = None
         reason = self._judge()
         self.reserve.dismiss()
+        self._teller.end(whole=stopped == "end" or stopped.startswith("exit"))
         self.channel.send(self._program(stopped, text or reason))
 
     def _judge(self) -> str:
         if self.recorder.error is not None:
-            reason = f"the recorder failed: {type(self.recorder.error).__name__}: {self.recorder.error}"
+            error = self.recorder.error
+            reason = f"the recorder failed: {type(error).__name__}: {error}"
             self.channel.send(Note("unsupported", reason))
             return reason
         self._tell()
+        if self.log.graphs_opaque and not self.log.backwards:
+            return f"a captured graph could not be followed: {self.log.opaque_reason}"
         if not self.log.backwards:
-            return "no backward call was recorded"
+            return "" if self.log.backward_count else "no backward call was recorded"
         self.clock = self._clock()
         return judged_in_fork(self._ask, self.clock)
 
     def _tell(self) -> None:
         """The events; the gradients are judged even where one of them cannot be told."""
         try:
-            Teller(self.log, self.channel.send).run()
+            self._teller.tell()
         except Exception as error:
             self.channel.send(Note("events", f"the events are incomplete: {type(error).__name__}: {error}"))
-            self.channel.send(TraceEnd(self.log.next_index, True, "an event could not be told"))
 
     def _ask(self, progress: Progress, first: int, problem: str) -> None:
         judge = Judge(Machine(self.log), self.channel.send, self.clock, self.request.seed, progress.at, self.reserve)

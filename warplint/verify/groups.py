@@ -94,6 +94,7 @@ class Analysis:
     def __init__(self, log: Log, survey: Survey) -> None:
         self.log = log
         self.survey = survey
+        self._kernels: dict[int, tuple[tuple[Range, Access], ...]] = {}
         self._by_memory: dict[Memory, list[Operation]] = {}
         for operation in log.operations:
             touched = (operation.source.memory,) if isinstance(operation, HostRead) else operation.touched
@@ -114,7 +115,10 @@ class Analysis:
 
     def _accesses(self, operation: Operation) -> Iterator[tuple[Range, Access]]:
         if isinstance(operation, KernelCall):
-            yield from self._of_kernel(operation)
+            known = self._kernels.get(operation.index)
+            if known is None:
+                known = self._kernels[operation.index] = tuple(self._of_kernel(operation))
+            yield from known
         elif isinstance(operation, NativeCall):
             yield from self._of_native(operation)
         elif isinstance(operation, HostWrite):
@@ -188,14 +192,16 @@ def leaves_of(begin: BackwardBegin, analysis: Analysis) -> list[Leaf]:
         return []
     first = min(entries)
     opened = [index for index in begin.tape.entered if index <= first]
-    written, found = Written(), list[Leaf]()
+    written, found, seen = Written(), list[Leaf](), set[int]()
     for operation in log.between(opened[-1] if opened else first, begin.index):
         if operation.inside is not None:
             continue
         entry = entries.get(operation.index)
         if entry is not None:
-            read = _read_with_gradient(operation, entry, analysis)
-            found.extend(leaf for leaf in read if not written.cover(leaf.range))
+            for leaf in _read_with_gradient(operation, entry, analysis):
+                if leaf.view.address not in seen and not written.cover(leaf.range):
+                    found.append(leaf)
+                seen.add(leaf.view.address)
         if entry is not None or not isinstance(operation, HostWrite):
             for where, _ in analysis.writes(operation):
                 written.add(where)

@@ -202,6 +202,8 @@ class Judge:
         for begin in group.backwards:
             if begin.end is None or not begin.end.complete:
                 return "the operations of this backward call could not be matched to the tape's entries"
+            if any(entry is not None and entry.time < self._log.base for entry in begin.entries):
+                return "its tape was recorded before the part of the run that is looked at"
             if begin.number in self.survey.inexact:
                 return "running the recorded operations again does not give the program's loss bit for bit"
         unknown = [

@@ -34,7 +34,7 @@ _HOST_WRITES = {"wp_memset_host": "zero_", "wp_memtile_host": "fill_", "wp_array
 
 
 class Teller:
-    """Sends the events of a log, then the kernels and memories that they name."""
+    """Sends the events of a log, window by window, each kernel and memory after the first event that names it."""
 
     def __init__(self, log: Log, send: Callable[[object], None]) -> None:
         self._log = log
@@ -42,30 +42,38 @@ class Teller:
         self._memories: dict[Memory, None] = {}
         self._kernels: dict[int, tuple[int, Any]] = {}
         self._dtypes: dict[Memory, str] = {}
+        self._told_kernels: set[int] = set()
+        self._told_memories: set[Memory] = set()
+        self._count = 0
 
-    def run(self) -> None:
-        """Send everything."""
-        count = 0
-        cut = False
+    def tell(self) -> None:
+        """Send what the log holds now."""
         for operation in self._told():
+            if self._count >= LIMIT:
+                break
             for record in self._records(operation):
                 self._send(record)
-                count += 1
-            if count >= LIMIT:
-                cut = True
-                break
+                self._count += 1
         for kernel, _, stack in self._log.declared.values():
-            if stack and is_user_file(definition(kernel)[0]) and id(kernel) not in self._kernels:
+            if stack and is_user_file(definition(kernel)[0]):
                 self._number(kernel)
         for number, kernel in self._kernels.values():
-            self._send(self._kernel(number, kernel))
+            if number not in self._told_kernels:
+                self._told_kernels.add(number)
+                self._send(self._kernel(number, kernel))
         for memory in list(self._memories):
             for other in (memory.grad, memory.gradient_of, memory.copied_from):
                 if other is not None:
                     self._memories[other] = None
         for memory in self._memories:
-            self._send(self._memory(memory))
-        reason = f"only the first {LIMIT} events are told" if cut else ""
+            if memory not in self._told_memories:
+                self._told_memories.add(memory)
+                self._send(self._memory(memory))
+
+    def end(self, whole: bool) -> None:
+        """No more events come. ``whole``: the program ran to its end, so that what was not told did not happen."""
+        cut = self._count >= LIMIT or not whole
+        reason = f"only the first {LIMIT} events are told" if self._count >= LIMIT else ""
         self._send(records.TraceEnd(self._log.next_index, cut, reason))
 
     def _told(self) -> Iterator[Operation]:

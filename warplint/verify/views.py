@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,7 @@ class FloatView:
     @property
     def count(self) -> int:
         """Floats in all."""
-        return int(np.prod(self.shape, dtype=np.int64)) * self.components
+        return math.prod(self.shape) * self.components
 
     @property
     def span(self) -> tuple[int, int]:

@@ -366,8 +366,8 @@ class Packed:
     def __init__(self, kernel: Any, hooks: Any, params: Sequence[Any], adjoint: bool) -> None:
         count = len(kernel.adj.args)
         self._bounds = params[0]
-        self._forward = _structure(kernel, params[1 : 1 + count])
-        self._backward = _structure(kernel, params[1 + count : 1 + 2 * count]) if adjoint else None
+        self._forward = _structure(params[1 : 1 + count])
+        self._backward = _structure(params[1 + count : 1 + 2 * count]) if adjoint else None
         self._entry = hooks.backward if adjoint else hooks.forward
         self._keep = (kernel, hooks)
         if self._entry is None:
@@ -381,11 +381,17 @@ class Packed:
             self._entry(ctypes.byref(self._bounds), ctypes.byref(self._forward), ctypes.byref(self._backward))
 
 
-def _structure(kernel: Any, values: Sequence[Any]) -> ctypes.Structure:
-    fields = [(f"a{index}", type(value)) for index, value in enumerate(values)]
-    made: ctypes.Structure = type("Arguments", (ctypes.Structure,), {"_fields_": fields})()
-    for (name, _), value in zip(fields, values, strict=True):
-        setattr(made, name, value)
+@functools.lru_cache(maxsize=4096)
+def _structure_of(kinds: tuple[type, ...]) -> type[ctypes.Structure]:
+    fields = [(f"a{index}", kind) for index, kind in enumerate(kinds)]
+    return type("Arguments", (ctypes.Structure,), {"_fields_": fields})
+
+
+def _structure(values: Sequence[Any]) -> ctypes.Structure:
+    """The arguments as the kernel's entry takes them: one structure of the parameters, in order."""
+    made = _structure_of(tuple(type(value) for value in values))()
+    for index, value in enumerate(values):
+        setattr(made, f"a{index}", value)
     return made
 
 
