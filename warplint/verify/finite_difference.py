@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warplint.verify.directions import (
@@ -23,6 +22,7 @@ from warplint.verify.directions import (
     one_sided,
     wants_one_sided,
 )
+from warplint.verify.kinks import Kink, kink_in
 from warplint.verify.ladder import STEPS, Ladder, Objective, OutOfBudget, Sample, Side, Window
 from warplint.verify.records import Direction, GradientStatus
 
@@ -58,14 +58,8 @@ ACCUMULATED = 500.0
 Long sums in single precision have slopes of their own there. Measured: 800,000 terms added in turn, exact derivative
 55384; differences 54536 at h = 0.1, but steadily 61400 from h = 1e-3 down to 1e-4.
 """
-PERSISTS = 2.0
-"""By how much the jump between one-sided slopes may change over three steps, and still be a kink's.
-
-Over the same steps it falls by ten for a smooth function. The slopes themselves need not settle: measured on a
-semi-Lagrangian advection, each moves by a third from h = 1e-3 to 1e-4 while the jump stays.
-"""
-PLAIN = 1.5
-"""The same, where the first steps alone are to show a kink."""
+PLAIN = 50.0
+"""The first steps show a kink beyond doubt if it is so many times what rounding makes of it."""
 FINER = 1e-4
 """The step that tells a kink at the starting point from one beside it."""
 COARSE = 0.15
@@ -225,15 +219,15 @@ def _confirmed_failure(ladder: Ladder, window: Window, ad: float) -> _Verdict | 
         window = _with_measured_noise(ladder, window)
     if not _disagrees(ladder, window, ad) or _loosely_agreeing(ladder, ad):
         return None
-    kink = _judge_kink(ladder, window, ad)
-    if kink is not None:
-        return kink
+    excused = _judge_kink(ladder, window, ad)
+    if excused is not None:
+        return excused
     reason = _comparison(window, ad)
     if finer:
         reason += f"; the difference stays down to h = {finer[-1].width:.1g}"
-    if window.side is Side.CENTRAL and _stays(ladder, window.samples, 0.3 * gap):
-        low, high = sorted((window.samples[2].slope(Side.FORWARD), window.samples[2].slope(Side.BACKWARD)))
-        reason += f"; a kink at the starting point, one-sided slopes {low:.4g} and {high:.4g}"
+    kink = kink_in(ladder, window.samples) if window.side is Side.CENTRAL else None
+    if kink is not None and kink.size > 0.3 * gap:
+        reason += f"; a kink at the starting point, {kink}"
     return _Verdict(GradientStatus.FAIL, reason, window.fd, window.error, _at(window))
 
 
@@ -255,11 +249,13 @@ def _with_measured_noise(ladder: Ladder, window: Window) -> Window:
 
 
 def _finer(ladder: Ladder, window: Window, gap: float) -> list[Sample]:
-    """Two steps below the window, the finer one the last at which ``gap`` stands out of the noise; or none."""
+    """Steps below the window at which ``gap`` stands out of the noise: two, and what was sampled there; or none."""
     finest = max(ladder.visible(gap), STEPS[-1])
     if finest > 0.7 * window.finest:
         return []
-    return [ladder.sample(step) for step in (math.sqrt(finest * window.finest), finest)]
+    ladder.sample(math.sqrt(finest * window.finest))
+    ladder.sample(finest)
+    return [s for s in ladder.samples if s.step < window.finest and ladder.floor(s) <= gap / 6.0]
 
 
 def _holds(ladder: Ladder, sample: Sample, window: Window, gap: float) -> bool:
@@ -269,19 +265,17 @@ def _holds(ladder: Ladder, sample: Sample, window: Window, gap: float) -> bool:
 
 
 def _judge_kink(ladder: Ladder, window: Window, ad: float) -> _Verdict | None:
-    """Whether a kink at the starting point allows ``ad``: any value between the one-sided slopes is a derivative there.
-
-    (Clarke's generalised gradient, in one direction.) The jump between the two slopes falls with the step for a
-    smooth function and stays for a kink. None: there is no kink, or ``ad`` lies outside.
-    """
+    """Whether a kink at the starting point allows ``ad``; None where none is seen, or it is too small to matter."""
     if window.side is not Side.CENTRAL:
         return None
     for told in reversed(ladder.windows(Side.CENTRAL)):
-        if not _stays(ladder, told.samples, 1.5 * abs(ad - window.fd)):
-            continue
-        ladder.measure_noise(window.fd)
-        if _stays(ladder, told.samples, 1.5 * abs(ad - window.fd)):
-            return _at_kink(ladder, told.samples, window.fd, ad)
+        for _ in range(2):
+            kink = kink_in(ladder, told.samples)
+            if kink is None or kink.size < 1.5 * abs(ad - window.fd):
+                break
+            if ladder.noise_is_measured:
+                return _at_kink(kink, window.fd, ad)
+            ladder.measure_noise(window.fd)
     return None
 
 
@@ -290,42 +284,21 @@ def _plain_kink(ladder: Ladder, ad: float) -> _Verdict | None:
     windows = ladder.windows(Side.CENTRAL)
     if not windows or _agrees(windows[0], ad):
         return None
-    samples = windows[0].samples
-    jumps = [abs(sample.jump) for sample in samples]
-    if min(jumps) <= max(max(jumps) / PLAIN, 50.0 * ladder.floor(samples[2])):
+    kink = kink_in(ladder, windows[0].samples)
+    if kink is None or kink.size < PLAIN * kink.noise or not kink.allows(ad):
         return None
-    finer = max(ladder.visible(min(jumps)), FINER)
-    if finer < samples[2].step:
-        samples = (*samples[1:], ladder.sample(finer))
-    if not _stays(ladder, samples, 0.0):
-        return None
-    verdict = _at_kink(ladder, samples, windows[0].fd, ad)
-    return verdict if verdict.status is GradientStatus.PASS else None
+    finer = max(ladder.visible(kink.size), FINER)
+    if finer < kink.sample.step:
+        ladder.sample(finer)
+    return _at_kink(kink, windows[0].fd, ad) if kink_in(ladder, windows[0].samples) else None
 
 
-def _stays(ladder: Ladder, samples: Sequence[Sample], least: float) -> bool:
-    """Whether the jump between the one-sided slopes stays as the steps fall, and is more than ``least`` and noise.
-
-    Wherever it can be seen, it must be there at all finer steps too; else the kink is beside the starting point.
-    """
-    finer = [s for s in ladder.samples if s.step < samples[-1].step and s.finite(Side.CENTRAL)]
-    jumps = [abs(sample.jump) for sample in samples]
-    least = max(max(jumps) / PERSISTS, least, 4.0 * ladder.floor(samples[1]))
-    hidden = [4.0 * ladder.floor(sample) >= min(jumps) for sample in finer]
-    persists = all(unseen or abs(s.jump) > min(jumps) / PERSISTS for s, unseen in zip(finer, hidden, strict=True))
-    return min(jumps) > least and persists
-
-
-def _at_kink(ladder: Ladder, samples: Sequence[Sample], fd: float, ad: float) -> _Verdict:
-    """``ad`` against all one-sided slopes of these steps: they move while the steps fall, and noise moves them."""
-    fine = samples[-1]
-    slopes = [sample.slope(side) for sample in samples for side in (Side.FORWARD, Side.BACKWARD)]
-    low, high = min(slopes), max(slopes)
-    slack = TOLERANCE * max(abs(low), abs(high), abs(ad)) + ladder.floor(samples[1])
-    text = f"a kink at the starting point, one-sided slopes {low:.4g} and {high:.4g} at h = {fine.width:.1g}"
-    if low - slack <= ad <= high + slack:
-        return _Verdict(GradientStatus.PASS, f"{text}: tape {ad:.4g} is one of them or lies between", ad, slack, fine)
-    return _Verdict(GradientStatus.INCONCLUSIVE, f"{text}: tape {ad:.4g} is close to one", fd, slack, fine)
+def _at_kink(kink: Kink, fd: float, ad: float) -> _Verdict:
+    text = f"a kink at the starting point, {kink}: tape {ad:.4g}"
+    if kink.allows(ad):
+        reason = f"{text} is one of them or lies between"
+        return _Verdict(GradientStatus.PASS, reason, ad, kink.noise, kink.sample)
+    return _Verdict(GradientStatus.INCONCLUSIVE, f"{text} is close to one", fd, kink.noise, kink.sample)
 
 
 def _judge_jump(ladder: Ladder, window: Window, ad: float) -> _Verdict | None:
