@@ -27,6 +27,8 @@ VERIFIED_ALWAYS = {
     "duplicate-launch/bad_evaluated_for_logging.py", "duplicate-launch/good_sweeps_between.py",
     "tape-per-step/bad_truncated_windows.py", "tape-per-step/good_reverse_order.py",
     "inplace-mul/bad_softmax_normaliser.py", "inplace-mul/good_fixed_mask.py",
+    "component-reassign/bad_provisional_value.py", "component-reassign/good_overwrites_enabled.py",
+    "dynamic-loop/bad_sum_then_root.py", "dynamic-loop/good_sums.py",
     "late-config/bad_unroll_from_command_line.py", "late-config/good_before_first_launch.py",
     "unique-stable-kernel/bad_class_body.py", "unique-stable-kernel/good_only_kernel.py",
 }

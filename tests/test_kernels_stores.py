@@ -7,7 +7,7 @@ import ast
 import pytest
 from kernel_sources import fault_lines, kernel, store_to, summary_of
 
-from warplint.kernels.screen import has_inplace_multiply
+from warplint.kernels.screen import has_fault_trigger
 from warplint.kernels.summary import KernelFaultKind, StoreKind
 
 OVERWRITTEN = KernelFaultKind.READ_THEN_OVERWRITTEN
@@ -223,10 +223,19 @@ def test_fault_stands_at_the_store():
 
 @pytest.mark.parametrize(
     ("body", "expected"),
-    [("y[i] *= 2.0", True), ("if c:\n    v.x /= 2.0", True), ("s *= 2.0", False), ("y[i] += 2.0", False)],
+    [
+        ("y[i] *= 2.0", True),
+        ("if c:\n    v.x /= 2.0", True),
+        ("s *= 2.0", False),
+        ("y[i] += 2.0", False),
+        ("w = v\nw[0] = 2.0", True),
+        ("y[i] = 2.0", False),
+        ("s = 1.0\nfor j in range(i):\n    s = s + c", True),
+        ("for j in range(i):\n    s = c\n    y[j] = s", False),
+    ],
 )
-def test_screen_for_multiplying_in_place(body, expected):
+def test_screen_for_what_could_be_a_fault_by_itself(body, expected):
     text = "def k(y, v, c, i):\n" + "\n".join(f"    {line}" for line in body.splitlines())
     node = ast.parse(text).body[0]
     assert isinstance(node, ast.FunctionDef)
-    assert has_inplace_multiply(node) is expected
+    assert has_fault_trigger(node) is expected

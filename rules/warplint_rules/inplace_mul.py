@@ -8,8 +8,8 @@ matrix.
 ## Why is this bad
 
 Warp does not differentiate these statements with the value that stood there before: when the adjoint runs, the array
-holds the product already. The gradient of the factor is then wrong (that of the array is right); for a component both
-are.
+holds the product already. The gradient of the factor is then wrong (that of the array is right). For a component it is
+the other way round: the factor's gradient is right, but the old component's is not scaled, it gets too much.
 
 ## Example
 
@@ -44,67 +44,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Anchor, Experiment, Finding, Role, Severity
+from warplint.finding import Experiment, Finding, Severity
 from warplint.kernels.summary import KernelFault, KernelFaultKind
 from warplint.rule import Context, Group, Rule
-from warplint.trace.dataflow import Dataflow
-from warplint.trace.events import Kernel
-from warplint.trace.gradients import LaunchedFault
-from warplint_rules import wording
-
-KINDS = (KernelFaultKind.INPLACE_MULTIPLY, KernelFaultKind.COMPONENT_MULTIPLY)
+from warplint_rules import kernel_faults, wording
 
 
 def detect(context: Context) -> Iterable[Finding]:
-    """One finding for each statement: the launches that are differentiated decide, others only inform."""
-    flow = context.dataflow
-    launched = [_launched(found, flow) for found in flow.launched_faults if found.fault.kind in KINDS]
-    declared = [_declared(kernel, fault, flow) for kernel, fault in flow.kernel_faults if fault.kind in KINDS]
-    return wording.strongest([*launched, *declared])
-
-
-def _launched(found: LaunchedFault, flow: Dataflow) -> Finding:
-    kernel = found.launch.kernel
-    name = wording.operation_name(found.launch)
-    instead = (
-        "make a new vector" if found.fault.kind is KernelFaultKind.COMPONENT_MULTIPLY else "write to another array"
-    )
-    matters = f"; {name} is launched on a tape and this reaches the loss: {instead}"
-    return wording.finding(
-        RULE,
-        Severity.WARNING if found.established else Severity.INFO,
-        found.fault.span,
-        f"{_what(found.fault)}{matters if found.established else _SHOULD_IT}",
-        [
-            *wording.label(kernel.span if kernel is not None else None, Role.KERNEL, f"in {name}"),
-            *wording.label(found.launch.span, Role.LAUNCH, "launched here"),
-            *wording.tape_labels(found.recording),
-        ],
-        flow.trace.source,
-        Anchor(write=found.launch.span, kernel=kernel.span if kernel is not None else None),
-    )
-
-
-def _declared(kernel: Kernel, fault: KernelFault, flow: Dataflow) -> Finding:
-    return wording.finding(
-        RULE,
-        Severity.INFO,
-        fault.span,
-        f"{_what(fault)}{_SHOULD_IT}",
-        wording.label(kernel.span, Role.KERNEL, f"in `{kernel.name}`"),
-        flow.trace.source,
-        Anchor(kernel=kernel.span),
-    )
-
-
-_SHOULD_IT = ", should it be differentiated with respect to that"
+    """One finding for each statement."""
+    return kernel_faults.findings(RULE, TOLD, context.dataflow)
 
 
 def _what(fault: KernelFault) -> str:
     if fault.kind is KernelFaultKind.COMPONENT_MULTIPLY:
         return (
-            f"`{fault.operation}` scales a component in place: Warp's adjoint reads the result where it needs the "
-            "value from before, so both gradients are wrong"
+            f"`{fault.operation}` scales a component in place: Warp does not clear that component's adjoint, so the "
+            "gradient of what it was made from is wrong"
         )
     factors = wording.listing(f"`{path}`" for path in sorted(fault.given))
     return (
@@ -112,6 +67,14 @@ def _what(fault: KernelFault) -> str:
         f"value from before, so the gradient of {factors or 'the factor'} is wrong"
     )
 
+
+def _instead(fault: KernelFault) -> str:
+    return "make a new vector" if fault.kind is KernelFaultKind.COMPONENT_MULTIPLY else "write to another array"
+
+
+TOLD = kernel_faults.Told(
+    frozenset((KernelFaultKind.INPLACE_MULTIPLY, KernelFaultKind.COMPONENT_MULTIPLY)), _what, _instead
+)
 
 RULE = Rule(
     code="NVW201",

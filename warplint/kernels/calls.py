@@ -180,8 +180,8 @@ class Calls(Stores):
         if of.kind is Kind.UNKNOWN:
             return value
         value.type = of
-        if of.kind is Kind.TRANSFORM and len(arguments) == 2:
-            value.fields = {"p": arguments[0], "q": arguments[1]}
+        if of.kind is Kind.TRANSFORM and len(arguments) in (0, 2):
+            value.fields = dict(zip(("p", "q"), arguments or (Value(), Value()), strict=True))
         if of.kind in COMPOSITES and of.length is not None:
             value.components = _components(of.length, arguments)
         elif of.kind in COMPOSITES and arguments and all(each.type.kind is Kind.SCALAR for each in arguments):

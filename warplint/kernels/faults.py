@@ -35,6 +35,9 @@ class _Draft:
     given: int = 0
     into: set[str] = field(default_factory=set)
     what: str = ""
+    loop: ast.AST | None = None
+    steers: str = ""
+    certain: bool = True
 
 
 def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) -> tuple[KernelFault, ...]:
@@ -56,6 +59,9 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
             text_of(draft.node),
             draft.what,
             read_of(draft.read) if draft.read is not None else None,
+            span_of(draft.loop, draft.file) if draft.loop is not None else None,
+            draft.steers.strip(),
+            draft.certain,
         )
         for draft in sorted(drafts.values(), key=lambda draft: draft.order)
     )
@@ -90,7 +96,7 @@ def _lost(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tupl
         need = ledger.needs[number]
         for token in map(ledger.tokens.__getitem__, members(need.tokens & gone)):
             kind = _LOST[token.kind]
-            draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path)
+            draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path, token.loop)
             yield (kind, need.node), draft
 
 
@@ -101,16 +107,14 @@ def _mutated(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[t
         for number in members(mutation.readers):
             if number in consumers:
                 given, into = ledger.needs[number].given, set(consumers[number])
-                yield (
-                    (kind, mutation.node),
-                    _Draft(kind, mutation.node, mutation.file, mutation.order, None, given, into),
-                )
+                draft = _Draft(kind, mutation.node, mutation.file, mutation.order, None, given, into, "", mutation.loop)
+                yield (kind, mutation.node), draft
 
 
 def _looped(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:
-    """The needs, in each dynamic loop and behind it, of a local that the loop keeps only one copy of: one fault a loop.
+    """The needs, in each dynamic loop and behind it, of a local that the loop keeps only one copy of.
 
-    It stands at the first need; those of conditions come last, since what an operation reads is plainer to see.
+    Those of conditions come last, since what an operation reads is plainer to see.
     """
     kind = KernelFaultKind.DYNAMIC_LOOP
     found: dict[ast.AST, list[tuple[bool, int, _Draft]]] = defaultdict(list)
@@ -119,10 +123,12 @@ def _looped(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tu
         for token in map(ledger.tokens.__getitem__, members(need.tokens & ledger.carried)):
             if (token.node, token.path) not in ledger.filled:
                 draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path)
+                draft.loop, draft.steers, draft.certain = token.node, need.what, not isinstance(need.node, ast.Break)
                 found[token.node].append((bool(need.what), need.order, draft))
     for loop, ranked in found.items():
-        for _, _, draft in sorted(ranked, key=lambda rank: rank[:2]):
-            yield (kind, loop), draft
+        certain = [rank for rank in ranked if rank[2].certain]
+        for _, _, draft in sorted(certain or ranked, key=lambda rank: rank[:2]):
+            yield (kind, loop, draft.node), draft
 
 
 def _overwritten(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:

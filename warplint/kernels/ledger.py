@@ -68,6 +68,8 @@ class Token:
     varies: int = 0
     loops: int = 0
     arms: Arms = frozenset()
+    loop: ast.AST | None = None
+    """The innermost dynamic loop around a component that is replaced."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +120,8 @@ class Mutation:
     file: File
     order: int
     readers: int
+    loop: ast.AST | None = None
+    """The innermost dynamic loop around the assignment."""
 
 
 @dataclass(frozen=True)

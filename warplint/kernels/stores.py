@@ -104,10 +104,16 @@ class Stores(Expressions):
             self.ledger.filled.update((loop, target.name) for loop in self.loop_nodes)
             readers = self.ledger.readers.get(target.owner, 0)
             if readers:
-                self.ledger.mutations.append(Mutation(statement, self.frame.file, self.ledger.order, readers))
+                self.ledger.mutations.append(self._mutation(statement, readers))
         updated = self._updated(target.owner, target.steps, value, statement)
         self.ledger.readers[updated] = self.ledger.readers.get(target.owner, 0)
         self.frame.locals[target.name] = updated
+
+    def _mutation(self, statement: ast.AST, readers: int) -> Mutation:
+        return Mutation(statement, self.frame.file, self.ledger.order, readers, self._innermost_loop())
+
+    def _innermost_loop(self) -> ast.AST | None:
+        return self.loop_nodes[-1] if self.loop_nodes else None
 
     def bind(self, name: str, value: Value, statement: ast.AST) -> None:
         """Give a local its value. Integers without a symbol get one, so that what they index can be compared."""
@@ -176,7 +182,8 @@ class Stores(Expressions):
         if not old.active:
             return value
         order, file = self.ledger.order, self.frame.file
-        token = self.ledger.token(Token(kind, target.name, "", "", order, node, file), (node, self.frame.functions))
+        replaced = Token(kind, target.name, "", "", order, node, file, loop=self._innermost_loop())
+        token = self.ledger.token(replaced, (node, self.frame.functions))
         return needing(value, self.need(token, old.active, node))
 
     def _ends_in_composite(self, target: Target, node: ast.expr) -> bool:
@@ -193,7 +200,8 @@ class Stores(Expressions):
         if not steps:
             return value
         step, rest = steps[0], steps[1:]
-        if step.attribute and owner.type.kind not in COMPOSITES:
+        is_field = owner.fields is not None and step.attribute in owner.fields
+        if is_field or (step.attribute and owner.type.kind not in COMPOSITES):
             old = self.attribute_of(owner, step.attribute)
             fields = {**(owner.fields or {}), step.attribute: self._updated(old, rest, value, node)}
             base = [] if owner.fields is not None and step.attribute in owner.fields else [owner]

@@ -109,7 +109,8 @@ class KernelFaultKind(str, enum.Enum):
     """``v[0] = e`` on a local over a component that carries gradient, or after an adjoint took the whole of v.
     Not where ``enable_vector_component_overwrites`` is in effect (but for fills in dynamic loops)."""
     DYNAMIC_LOOP = "dynamic-loop"
-    """A local that a dynamic loop overwrites is read by an adjoint; ``detail`` is its name. One fault for a loop."""
+    """A local that a dynamic loop overwrites is read by an adjoint; ``detail`` is its name, ``loop`` the loop. A fault
+    for each operation that reads one: which of them is active decides where the loop goes wrong."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,13 @@ class KernelFault:
     operation: str
     detail: str = ""
     read: Read | None = None
+    loop: Span | None = None
+    """DYNAMIC_LOOP: the loop that keeps one copy. COMPONENT_REASSIGN: the innermost dynamic loop around it, if any."""
+    steers: str = ""
+    """DYNAMIC_LOOP: ``"the index in"``, ``"the condition"`` … where the lost value steers ``operation``; "" where the
+    operation's own adjoint reads it."""
+    certain: bool = True
+    """False where the data decide whether the gradient is wrong: a ``break`` that may never be reached."""
 
 
 @dataclass(frozen=True)

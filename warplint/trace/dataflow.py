@@ -12,6 +12,7 @@ from functools import cached_property
 from warplint.kernels.summary import KernelFault
 from warplint.trace.events import Backward, GradRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
 from warplint.trace.gradients import FlagGap, LaunchedFault, flag_gaps, launched_faults
+from warplint.trace.module_lives import value_in_build
 from warplint.trace.operations import Operation, SummaryOf, operations_of
 from warplint.trace.overwrites import Overwrite, Writes, overwrites_of, unconsumed_stores, writes_of
 from warplint.trace.reachability import Reach, Regard, Rules, reach
@@ -28,6 +29,8 @@ from warplint.trace.stale_fills import StaleFill, stale_fills
 from warplint.trace.windows import CarriedState, Tapes, carried_states
 
 __all__ = ["Dataflow", "SummaryOf"]
+
+COMPONENT_OVERWRITES = "enable_vector_component_overwrites"
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,11 @@ class Dataflow:
             for fault in launched_faults(recording, self.reach(recording, Regard.ESTABLISHED), self.writes.operations)
         )
 
+    def component_overwrites(self, kernel: Kernel) -> bool | None:
+        """Whether a kernel is built with ``enable_vector_component_overwrites``; None if unknown."""
+        value = value_in_build(self.trace, kernel.module, COMPONENT_OVERWRITES, default=False)
+        return None if value is None else bool(value)
+
     @cached_property
     def kernel_faults(self) -> tuple[tuple[Kernel, KernelFault], ...]:
         """Faults of the kernels that the trace's own file declares, whoever launches them."""
@@ -129,7 +137,7 @@ class Dataflow:
         return tuple(
             (kernel, fault)
             for kernel in declared.values()
-            if kernel.scales_in_place is not False and (summary := self.summary_of(kernel)) is not None
+            if kernel.has_fault_trigger is not False and (summary := self.summary_of(kernel)) is not None
             for fault in summary.faults
         )
 

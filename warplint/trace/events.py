@@ -150,8 +150,8 @@ class Kernel:
     """The body uses values of an enclosing function or class: what makes a factory's kernels differ."""
     stable: bool | None = None
     """Declared exactly once, with fixed content, in any run (module level, or a class body): None where unknown."""
-    scales_in_place: bool | None = None
-    """Its own text has a ``*=`` or the like on an element or component; false spares an analysis that finds none."""
+    has_fault_trigger: bool | None = None
+    """Its own text has a statement that could be a fault by itself; false spares an analysis that finds none."""
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,30 @@ def values_before(trace: Trace, assignment: ConfigSet) -> tuple[object, ...]:
     )
 
 
+def value_in_build(trace: Trace, module: str, option: str, default: object) -> object:
+    """The value of a ``wp.config`` option that the module was last built with, or would be built with now.
+
+    For options that are read at the first load, and again only after the module was changed. None: not known.
+    """
+    value, built, stale = default, default, True
+    for event in trace.events:
+        if isinstance(event, ConfigSet) and event.option == option:
+            value = event.value
+        elif isinstance(event, KernelDeclared):
+            stale = stale or event.kernel.module == module
+        elif isinstance(event, ModuleOptionsSet):
+            stale = stale or (event.module == module and not event.direct)
+        elif stale and _loads(event, module):
+            built, stale = value, False
+    return value if stale else built
+
+
+def _loads(event: Event, module: str) -> bool:
+    if isinstance(event, ModuleLoaded):
+        return event.module == module
+    return isinstance(event, Launch) and event.kernel is not None and event.kernel.module == module
+
+
 def options_of(life: ModuleLife) -> Mapping[str, object]:
     """The options that the program gave the module."""
     return {name: value for event in life.options for name, value in event.options.items()}

@@ -69,6 +69,9 @@ def opens_tape(node: Definition) -> bool:
 def start(machine: Machine, root: Root) -> None:
     """Call a root: arguments without a default are unknown, ``self`` is made by ``__init__`` with unknowns."""
     module = machine.frame.module
+    hook = global_value(machine, module, "setUpModule")
+    if isinstance(hook, Function) and root.node.name.startswith("test"):
+        machine.parts.call(machine, hook, Call([]))
     if root.owner is None:
         function = global_value(machine, module, root.node.name)
         _enter(machine, function)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from warplint.kernels.screen import has_inplace_multiply
+from warplint.kernels.screen import has_fault_trigger
 from warplint.trace import events
 from warplint.trace.machine import Call, Machine
 from warplint.trace.values import (
@@ -103,7 +103,7 @@ def _describe(kernel: KernelValue) -> events.Kernel:
         module_options={name: value for name, value in effective.items() if not isinstance(value, UnknownValue)},
         captures=kernel.captures,
         stable=kernel.stable,
-        scales_in_place=has_inplace_multiply(node) if isinstance(node, ast.FunctionDef) else None,
+        has_fault_trigger=has_fault_trigger(node) if isinstance(node, ast.FunctionDef) else None,
     )
 
 

@@ -1,0 +1,110 @@
+"""# dynamic-loop (NVW203)
+
+## What it does
+
+Finds loops that stay loops at run time (a bound that is not constant, more than `max_unroll` iterations, `while`,
+`break`) and overwrite a local whose value an adjoint needs: products, non-linear recurrences, running minima and
+maxima, a condition on the accumulator, an index kept by hand, a non-linear use or a branch behind the loop.
+
+## Why is this bad
+
+Warp keeps one copy of each local. The backward pass runs the body again from the last iteration to the first, without
+the values that the local had: products are differentiated with values of other iterations. With an index kept by hand
+the gradients land one element late, the last one out of bounds.
+
+## Example
+
+```python
+@wp.kernel
+def compound(rate: wp.array(dtype=float), n: int, out: wp.array(dtype=float)):
+    p = float(1.0)
+    for j in range(n):
+        p = p * (1.0 + rate[j])              # NVW203
+    out[0] = p
+```
+
+## Use instead
+
+Store the intermediate values to an array, or unroll the loop: a constant bound of at most `max_unroll` iterations
+without `break`.
+
+```python
+    part[0] = 1.0
+    for j in range(n):
+        part[j + 1] = part[j] * (1.0 + rate[j])
+    out[0] = part[n]
+```
+
+A sum that is used non-linearly behind its loop is right if the loop stands in a `@wp.func` that returns the sum.
+
+## How it is verified
+
+The program runs; its gradient is compared with finite differences, and the adjoint of the kernel alone against finite
+differences of that one launch.
+
+## Limits
+
+A warning only where the kernel is launched on a tape, gradient flows through the operation and the result matters to
+the loss; otherwise information. Sums that are used linearly, locals that live in one iteration, linear recurrences with
+constant coefficients stay silent. A sum in a loop with `break` is wrong whenever the `break` is reached; whether it is
+depends on the data, so that alone is information.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from warplint.finding import Experiment, Finding, Severity
+from warplint.kernels.summary import KernelFault, KernelFaultKind
+from warplint.rule import Context, Group, Rule
+from warplint_rules import kernel_faults
+
+
+def detect(context: Context) -> Iterable[Finding]:
+    """One finding for each loop, at the first operation that goes wrong."""
+    return kernel_faults.findings(RULE, TOLD, context.dataflow)
+
+
+def _what(fault: KernelFault) -> str:
+    if not fault.certain:
+        return (
+            f"`break` leaves a loop that makes `{fault.detail}`: where it is reached, the adjoint starts at another "
+            "iteration than the loop ended with, and the gradient is wrong"
+        )
+    how = f"{fault.steers} `{fault.operation}` needs" if fault.steers else f"the adjoint of `{fault.operation}` needs"
+    bounds = ", and gradients may be written out of bounds" if fault.steers == INDEX else ""
+    return (
+        f"{how} `{fault.detail}`, which a loop overwrites: it stays a loop at run time and keeps one value only, "
+        f"so the gradient is wrong{bounds}"
+    )
+
+
+INDEX = "the index in"
+
+
+def _instead(fault: KernelFault) -> str:
+    return "store the intermediate values to an array, or unroll the loop"
+
+
+def _loop(fault: KernelFault) -> Hashable:
+    return fault.loop
+
+
+TOLD = kernel_faults.Told(
+    frozenset((KernelFaultKind.DYNAMIC_LOOP,)),
+    _what,
+    _instead,
+    condition=", should it be differentiated",
+    together=_loop,
+)
+
+RULE = Rule(
+    code="NVW203",
+    name="dynamic-loop",
+    summary="a loop that stays a loop at run time overwrites a local whose value an adjoint needs",
+    group=Group.KERNEL,
+    severity=Severity.WARNING,
+    experiment=Experiment.KERNEL_CHECK,
+    since="0.1.0",
+    detect=detect,
+)

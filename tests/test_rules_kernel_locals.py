@@ -1,0 +1,109 @@
+"""Components that are assigned again and locals that loops overwrite, on launches: what decides is what is differentiated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from programs import PRELUDE, check
+
+
+def launched(body: str, *, before: str = "", arguments: str = "x, 3, l", x: str = "arr([0.7, 1.3, -0.4])") -> str:
+    indented = "\n".join(f"    {line}" for line in body.splitlines())
+    return f"""{PRELUDE}
+{before}
+
+@wp.kernel
+def k(x: A, n: int, l: A):
+{indented}
+
+x, l = {x}, zer(1)
+with wp.Tape() as tape:
+    wp.launch(k, 1, inputs=[{arguments}])
+tape.backward(l)
+print(x.grad.numpy())
+"""
+
+
+COMPONENTS = {
+    "after a constructor": "v = wp.vec2(x[0], x[1])\nv[0] = x[2]  # expect: NVW202\nl[0] = wp.dot(v, v)",
+    "twice": "v = wp.vec2()\nv.x = x[0]\nv.x = x[2]  # expect: NVW202\nl[0] = wp.dot(v, v)",
+    "from itself": "v = wp.vec2(x[0], x[1])\nv[0] = v[0] * v[1]  # expect: NVW202\nl[0] = wp.dot(v, v)",
+    "once": "v = wp.vec2()\nv[0] = x[0]\nv[1] = x[1]\nl[0] = wp.dot(v, v)",
+    "over constants": "v = wp.vec2(1.0, 1.0)\nv[0] = x[0]\nl[0] = wp.dot(v, v)",
+    "added to": "v = wp.vec2(x[0], x[1])\nv[0] += x[2]\nl[0] = wp.dot(v, v)",
+    "of a transform": (
+        "t = wp.transform()\nt.p = wp.vec3(x[0], x[1], 0.0)\nt.q = wp.quat(0.0, 0.0, x[2], 1.0)\n"
+        "l[0] = wp.length_sq(wp.transform_point(t, wp.vec3(1.0, 2.0, 3.0)))"
+    ),
+}
+FILLED = """v = wp.vec3()
+for j in range(n):
+    v[j] = x[j]  # expect: NVW202
+l[0] = wp.dot(v, v)"""
+
+
+@pytest.mark.parametrize("body", COMPONENTS.values(), ids=COMPONENTS)
+def test_components(tmp_path: Path, body: str) -> None:
+    check(tmp_path, launched(body))
+
+
+def test_the_option_in_effect_silences(tmp_path: Path) -> None:
+    on = "wp.config.enable_vector_component_overwrites = True"
+    check(tmp_path, launched(COMPONENTS["twice"].replace("  # expect: NVW202", ""), before=on))
+    off = "wp.config.enable_vector_component_overwrites = False"
+    check(tmp_path, launched(COMPONENTS["twice"], before=off))
+
+
+def test_the_option_does_not_help_a_loop(tmp_path: Path) -> None:
+    for value in (True, False):
+        check(tmp_path, launched(FILLED, before=f"wp.config.enable_vector_component_overwrites = {value}"))
+
+
+LOOPS = {
+    "product": "s = float(1.0)\nfor j in range(n):\n    s = s * x[j]  # expect: NVW203\nl[0] = s",
+    "use behind": "s = float(0.0)\nfor j in range(n):\n    s += x[j]\nl[0] = s * s  # expect: NVW203",
+    "two uses": "s = float(0.0)\nfor j in range(n):\n    s += x[j]\nl[0] = s * s  # expect: NVW203\nl[0] += wp.sin(s)",
+    "maximum": "s = float(0.0)\nfor j in range(n):\n    s = wp.max(s, x[j])  # expect: NVW203\nl[0] = s",
+    "index by hand": (
+        "s = float(0.0)\nj = int(0)\nwhile j < n:\n    s += x[j] * x[j]  # expect: NVW203\n    j += 1\nl[0] = s"
+    ),
+    "sum": "s = float(0.0)\nfor j in range(n):\n    s += x[j] * x[j]\nl[0] = 2.0 * s",
+    "unrolled": "s = float(1.0)\nfor j in range(3):\n    s = s * x[j]\nl[0] = s",
+    "break that may never be reached": (
+        "s = float(0.0)\nfor j in range(n):\n    if x[j] > 9.0:\n        break  # expect-info: NVW203\n"
+        "    s += x[j]\nl[0] = s"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", LOOPS.values(), ids=LOOPS)
+def test_loops(tmp_path: Path, body: str) -> None:
+    check(tmp_path, launched(body))
+
+
+def test_the_unroll_limit_of_the_module_decides(tmp_path: Path) -> None:
+    body = "s = float(1.0)\nfor j in range(20):\n    s = s * (1.0 + x[0])\nl[0] = s"
+    check(tmp_path, launched(body, before='wp.set_module_options({"max_unroll": 20})'))
+    check(tmp_path, launched(body.replace("x[0])", "x[0])  # expect: NVW203")))
+    late = launched(body.replace("x[0])", "x[0])  # expect: NVW203")).replace(
+        "x, l =", "wp.config.max_unroll = 20  # expect: NVW301\nx, l ="
+    )
+    check(tmp_path, late)
+
+
+def test_the_place_that_is_active_is_shown(tmp_path: Path) -> None:
+    """The first operation that reads the lost value multiplies it by an array without gradient."""
+    body = """s = float(1.0)
+t = float(0.0)
+for j in range(n):
+    t += s * w[j]
+    s = s + x[j]
+l[0] = t + s * s  # expect: NVW203"""
+    source = launched(body, arguments="x, 3, w, l").replace("n: int, l: A", "n: int, w: A, l: A")
+    check(tmp_path, source.replace("x, l =", "w = arr([1.0, 2.0, 3.0], rg=False)\nx, l ="))
+
+
+def test_without_gradient_it_is_information(tmp_path: Path) -> None:
+    body = LOOPS["product"].replace("expect:", "expect-info:")
+    check(tmp_path, launched(body, x="arr([0.7, 1.3, -0.4], rg=False)").replace("print(x.grad.numpy())", ""))
