@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from warplint.trace.classes import instantiate
+from warplint.trace.facts import Signature
 from warplint.trace.library.table import model_of
 from warplint.trace.machine import Call, Frame, Machine
 from warplint.trace.values import (
@@ -224,31 +225,27 @@ def _memo_key(call: Call) -> object | None:
 
 def bind_parameters(machine: Machine, function: Function, call: Call, environment: Environment) -> None:
     """Bind arguments to parameters; what is missing without a default is unknown."""
-    arguments = function.node.args
-    variables = environment.variables
-    positional = [*arguments.posonlyargs, *arguments.args]
-    given = call.args
-    for parameter, value in zip(positional, given, strict=False):
-        variables[parameter.arg] = value
-    if arguments.vararg is not None:
-        variables[arguments.vararg.arg] = tuple(given[len(positional) :])
-    keywords = dict(call.kwargs)
-    for parameter in (*positional, *arguments.kwonlyargs):
-        if parameter.arg in keywords:
-            variables[parameter.arg] = keywords.pop(parameter.arg)
-    first_default = len(positional) - len(function.defaults)
-    for position, parameter in enumerate(positional):
-        if parameter.arg not in variables:
-            variables[parameter.arg] = (
-                function.defaults[position - first_default]
-                if position >= first_default and call.complete
-                else UnknownValue(f"the argument {parameter.arg}")
-            )
-    for parameter in arguments.kwonlyargs:
-        if parameter.arg not in variables:
-            known = parameter.arg in function.keyword_defaults
-            variables[parameter.arg] = (
-                function.keyword_defaults[parameter.arg] if known else UnknownValue(f"the argument {parameter.arg}")
-            )
-    if arguments.kwarg is not None:
-        variables[arguments.kwarg.arg] = keywords
+    signature = machine.caches.signature_of(function.node)
+    names, variables, given = signature.positional, environment.variables, call.args
+    variables.update(zip(names, given, strict=False))
+    if signature.rest is not None:
+        variables[signature.rest] = tuple(given[len(names) :])
+    surplus: dict[str, Value] = {}
+    for name, value in call.kwargs.items():
+        (variables if name in names or name in signature.keyword_only else surplus)[name] = value
+    if len(variables) < len(names) + (signature.rest is not None) + len(signature.keyword_only):
+        _bind_defaults(function, signature, call, variables)
+    if signature.keywords is not None:
+        variables[signature.keywords] = surplus
+
+
+def _bind_defaults(function: Function, signature: Signature, call: Call, variables: dict[str, Value]) -> None:
+    first = len(signature.positional) - len(function.defaults)
+    for position, name in enumerate(signature.positional):
+        if name not in variables:
+            known = position >= first and call.complete
+            variables[name] = function.defaults[position - first] if known else UnknownValue(f"the argument {name}")
+    for name in signature.keyword_only:
+        if name not in variables:
+            known = name in function.keyword_defaults
+            variables[name] = function.keyword_defaults[name] if known else UnknownValue(f"the argument {name}")

@@ -99,6 +99,8 @@ def _boolean(machine: Machine, frame: Frame, node: ast.BoolOp) -> Value:
 
 def _compare(machine: Machine, frame: Frame, node: ast.Compare) -> Value:
     left = machine.evaluate(node.left, frame)
+    if len(node.ops) == 1:
+        return operators.compare(machine, type(node.ops[0]), left, machine.evaluate(node.comparators[0], frame))
     result: Value = True
     for kind, comparator in zip(node.ops, node.comparators, strict=False):
         right = machine.evaluate(comparator, frame)

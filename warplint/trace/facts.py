@@ -27,6 +27,27 @@ class FunctionFacts:
     yields: bool
 
 
+@dataclass(frozen=True)
+class Signature:
+    """The names of a function's parameters."""
+
+    positional: tuple[str, ...]
+    keyword_only: tuple[str, ...]
+    rest: str | None
+    keywords: str | None
+
+
+def signature_of(node: FunctionNode) -> Signature:
+    """See :class:`Signature`."""
+    arguments = node.args
+    return Signature(
+        tuple(argument.arg for argument in (*arguments.posonlyargs, *arguments.args)),
+        tuple(argument.arg for argument in arguments.kwonlyargs),
+        arguments.vararg.arg if arguments.vararg is not None else None,
+        arguments.kwarg.arg if arguments.kwarg is not None else None,
+    )
+
+
 PLAIN_FUNCTION = FunctionFacts(frozenset(), frozenset(), False)
 """A function without ``global``, ``nonlocal`` and ``yield``."""
 

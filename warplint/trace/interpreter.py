@@ -122,7 +122,7 @@ class _Session:
             base = self._base(polarity)
             machine = base.machine
             base.checkpoint.restore()
-            machine.polarity, machine.undecided = polarity, False
+            machine.polarity, machine.undecided, machine.undecided_in = polarity, False, set()
             begun = machine.steps
             machine.frames = [Frame(machine.modules[self._module].environment, "<module>", root.node)]
             cut = self._guarded(partial(start, machine, root))
@@ -143,9 +143,14 @@ class _Session:
         return Machine(self._project, self._settings, PARTS, self._caches, polarity, self._deadline)
 
     def _worth_another_path(self, machine: Machine) -> bool:
-        """Whether a second path could show more, and the first one left enough of the budget."""
-        spent = machine.steps > self._settings.steps // 3 or self._is_late()
-        return machine.undecided and not spent and _matters(machine)
+        """Whether a second path could show more, and the first one left enough of the budget.
+
+        After a run that was not short, only an unknown condition in the file itself is worth it.
+        """
+        if not machine.undecided or not _matters(machine) or self._is_late():
+            return False
+        own = self._module in machine.undecided_in
+        return machine.steps < self._settings.steps // (3 if own else 12)
 
     def _is_late(self) -> bool:
         return self._spent > _ROOTS * self._settings.steps or time.process_time() > self._deadline

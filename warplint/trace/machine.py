@@ -24,12 +24,14 @@ from warplint.trace.facts import (
     PLAIN_FUNCTION,
     FunctionFacts,
     FunctionNode,
+    Signature,
     free_names,
     function_facts,
     grows,
     is_generic,
     preferred_arm,
     rings_of,
+    signature_of,
     takes_modulo,
     telling_lines,
 )
@@ -149,6 +151,8 @@ class Caches:
 
     def __init__(self) -> None:
         self.facts: dict[FunctionNode, FunctionFacts] = {}
+        self.frames: dict[ast.AST, events.Frame] = {}
+        self.signatures: dict[FunctionNode, Signature] = {}
         self.telling_lines: dict[Module, list[int]] = {}
         self.free_names: dict[ast.FunctionDef, frozenset[str]] = {}
         self.wrapping: dict[ast.expr, bool] = {}
@@ -169,6 +173,13 @@ class Caches:
             plain = first == len(lines) or lines[first] > (node.end_lineno or node.lineno)
             facts = self.facts[node] = PLAIN_FUNCTION if plain else function_facts(node)
         return facts
+
+    def signature_of(self, node: FunctionNode) -> Signature:
+        """The names of a function's parameters."""
+        signature = self.signatures.get(node)
+        if signature is None:
+            signature = self.signatures[node] = signature_of(node)
+        return signature
 
     def free_names_of(self, node: ast.FunctionDef) -> frozenset[str]:
         """The names that a kernel's body reads from outside."""
@@ -258,6 +269,8 @@ class Machine:
         self.launches = 0
         self.unrecorded_launches = 0
         self.undecided = False
+        self.undecided_in: set[Module | None] = set()
+        """The files in which a condition was met that nobody knows."""
         self.scopes: dict[Environment, Scope] = {}
         self._next_memory = 0
 
@@ -316,7 +329,14 @@ class Machine:
 
     def stack(self) -> events.Stack:
         """The call stack now."""
-        return tuple(events.Frame(frame.module.module.span(frame.node), frame.function) for frame in self.frames)
+        known = self.caches.frames
+        stack: list[events.Frame] = []
+        for frame in self.frames:
+            place = known.get(frame.node)
+            if place is None or place.function != frame.function:
+                place = known[frame.node] = events.Frame(frame.module.module.span(frame.node), frame.function)
+            stack.append(place)
+        return tuple(stack)
 
     def emit(self, kind: type[E], **fields: Any) -> E:
         """Append an event that happens now."""
@@ -393,6 +413,7 @@ class Machine:
     def decide(self, condition: UnknownValue) -> bool:
         """The way an unknown condition goes on this path; its opposite goes the other way."""
         self.undecided = True
+        self.undecided_in.add(self.frames[-1].module.module if self.frames else None)
         return self.polarity != condition.negated
 
     def count_of(self, value: UnknownValue) -> int:

@@ -68,7 +68,9 @@ COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 _NEGATIVE = (ast.NotEq, ast.IsNot, ast.NotIn, ast.GtE, ast.LtE)
 
 PLAIN = (int, float, complex, str, bytes, bool, type(None))
-_LARGEST = 1 << 64
+_NUMBERS = frozenset({int, float, bool})
+_CHEAP = frozenset({ast.Add, ast.Sub, ast.Mult})
+_CERTAIN = frozenset({int, float, str, bool, type(None), list, tuple, dict, set, frozenset, range, bytes})
 _LONGEST = 100_000
 
 ArrayOperator = Callable[[Machine, "type[ast.operator] | str", list[Value]], Value]
@@ -81,6 +83,8 @@ def is_plain(value: Value) -> bool:
 
 def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value) -> Value:
     """``left op right``."""
+    if type(left) in _NUMBERS and type(right) in _NUMBERS and kind in _CHEAP:
+        return BINARY[kind](left, right)
     if isinstance(left, PLAIN) and isinstance(right, PLAIN):
         return _plain(kind, left, right)
     if isinstance(left, Instance) or isinstance(right, Instance):
@@ -88,6 +92,10 @@ def binary(machine: Machine, kind: type[ast.operator], left: Value, right: Value
         if numbers != (left, right):
             return binary(machine, kind, *numbers)
         return _special_method(machine, kind, left, right)
+    if isinstance(left, NumpyValue) or isinstance(right, NumpyValue):
+        from warplint.trace.warp_api.arrays import use_views
+
+        use_views(machine, left, right)
     if isinstance(left, UnknownValue) or isinstance(right, UnknownValue):
         return _with_unknown(machine, kind, left, right)
     if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
@@ -175,6 +183,8 @@ def _vector(kind: type[ast.operator], left: Value, right: Value) -> Value:
 
 def compare(machine: Machine, kind: type[ast.cmpop], left: Value, right: Value, counting: bool = False) -> Value:
     """``left op right`` as True, False or unknown. ``counting``: unknown counts stand for their rounds."""
+    if type(left) in _NUMBERS and type(right) in _NUMBERS and kind in COMPARE:
+        return COMPARE[kind](left, right)
     if kind in (ast.Is, ast.IsNot):
         same = _identical(left, right)
         if same is None:
@@ -306,7 +316,9 @@ def unary(machine: Machine, kind: type[ast.unaryop], operand: Value) -> Value:
 
 def truth(value: Value) -> bool | None:
     """The truth of a value, None where it is not known."""
-    if value is None or isinstance(value, (bool, int, float, str, bytes, list, tuple, dict, set, frozenset, range)):
+    if value is True or value is False:
+        return value
+    if type(value) in _CERTAIN:
         return bool(value)
     if isinstance(value, (UnknownValue, NumpyValue, ArrayValue)):
         return None
@@ -318,4 +330,4 @@ def truth(value: Value) -> bool | None:
         return None if value.cls.has_outside_base else True
     if isinstance(value, External):
         return None if value.path.startswith("warp.config") else True
-    return True
+    return bool(value) if isinstance(value, (list, dict)) else True

@@ -232,8 +232,9 @@ class Class:
     def find(self, name: str) -> tuple[Value, Class] | None:
         """The attribute and the class that defines it."""
         for cls in self.ancestry:
-            if name in cls.namespace:
-                return cls.namespace[name], cls
+            value = cls.namespace.get(name, self)
+            if value is not self:
+                return value, cls
         return None
 
 
@@ -441,4 +442,9 @@ def taints_of(*values: Value) -> frozenset[str]:
 
 def unknown_from(why: str, *values: Value) -> UnknownValue:
     """An unknown value that remembers what it was made from."""
+    for value in values:
+        if type(value) not in _SOURCELESS:
+            break
+    else:
+        return UnknownValue(why)
     return UnknownValue(why, NO_SOURCES.union(*(sources_of(value) for value in values)), taints=taints_of(*values))
