@@ -160,6 +160,17 @@ def test_on_a_kink_what_lies_outside_the_one_sided_slopes_fails(name: str, real:
         assert judge(function, 0.0, ad, real).status is FAIL
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_small_kink_under_noise_that_nobody_told_of_is_not_called_wrong(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+
+    def advected(x: Any) -> float:
+        return -0.0036 * float(x) - 0.0011 * abs(float(x)) + 2e-7 * rng.standard_normal()
+
+    for ad in (-0.0025, -0.0047, -0.003):
+        assert judge(advected, 0.0, ad).status is not FAIL
+
+
 @PRECISIONS
 @pytest.mark.parametrize("distance", [1e-1, 1e-2, 1e-3])
 def test_a_kink_beside_the_starting_point_does_not_hide_the_slope_at_it(distance: float, real: type) -> None:

@@ -218,8 +218,9 @@ def _in_a_fork(work: Any, target: KernelTarget, seconds: float, channel: Channel
         os.waitpid(process, 0)
         channel.send(_unjudged(target, f"the check took longer than {seconds:.0f} s"))
     elif os.WIFSIGNALED(status):
-        name = signal.Signals(os.WTERMSIG(status)).name
-        channel.send(_unjudged(target, f"the process died of {name}: it reaches beyond the arrays made for it"))
+        ended = signal.Signals(os.WTERMSIG(status))
+        why = "it divides an integer by zero" if ended is signal.SIGFPE else "it reaches beyond its arrays"
+        channel.send(_unjudged(target, f"the process died of {ended.name}: {why}, on the inputs made for it"))
     elif os.WEXITSTATUS(status):
         channel.send(_unjudged(target, f"the process left with status {os.WEXITSTATUS(status)}"))
 
