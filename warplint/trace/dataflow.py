@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from warplint.kernels.summary import KernelFault
+from warplint.kernels.summary import KernelFault, StoreKind
 from warplint.trace.events import Backward, GradRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
 from warplint.trace.gradients import FlagGap, LaunchedFault, flag_gaps, launched_faults
 from warplint.trace.module_lives import value_in_build
@@ -25,6 +25,7 @@ from warplint.trace.recordings import (
     recordings_of,
 )
 from warplint.trace.repeats import Reentry, Repeat, left_seeds, reentry_of, repeats_of, same_launches
+from warplint.trace.residues import LeftOver, StaleRead, Walks, left_overs, stale_reads, unready_reads
 from warplint.trace.stale_fills import StaleFill, stale_fills
 from warplint.trace.windows import CarriedState, Tapes, carried_states
 
@@ -102,6 +103,33 @@ class Dataflow:
             for recording in self.recordings
             for fill in stale_fills(recording, self.reach(recording, Regard.ESTABLISHED))
         )
+
+    @cached_property
+    def _walks(self) -> Walks:
+        by_number = {recording.backward.seq: recording for recording in self.recordings}
+        return Walks(
+            by_number,
+            {seq: self.reach(recording, Regard.BEYOND_DOUBT).left for seq, recording in by_number.items()},
+            {seq: self.reach(recording, Regard.POSSIBLE).left for seq, recording in by_number.items()},
+            {seq: self.reach(recording, Regard.ESTABLISHED) for seq, recording in by_number.items()},
+            {seq: self._poured(recording) for seq, recording in by_number.items()},
+        )
+
+    def _poured(self, recording: Recording) -> Reach:
+        accumulators = {s.dest.memory for _, s in recording.window.on_tape() if s.kind is StoreKind.ACCUMULATE}
+        rules = Rules(Regard.ESTABLISHED, recording.window, self.trace.memories, self.trace.warp)
+        return reach(rules, recording.wanted, recording.seeds | accumulators)
+
+    @cached_property
+    def left_overs(self) -> tuple[LeftOver, ...]:
+        """Backwards that add to what an earlier one left, where the sum is used as the later one's gradient."""
+        return tuple(left_overs(self.trace, self._walks, self.writes.operations, self.writes, self.gradient_life))
+
+    @cached_property
+    def stale_reads(self) -> tuple[StaleRead, ...]:
+        """Gradients that are used where they hold nothing."""
+        asked = (self.trace, self._walks, self.writes.operations)
+        return (*stale_reads(*asked, self.trace.memories), *unready_reads(*asked))
 
     @cached_property
     def flag_gaps(self) -> tuple[FlagGap, ...]:

@@ -229,10 +229,14 @@ class HostRead(Event):
 
 @dataclass(frozen=True)
 class GradRead(Event):
-    """A gradient is used: read to the host, handed to an optimiser, to a launch or to code outside."""
+    """A gradient is used: read to the host, handed to an optimiser, to a launch or to code outside.
+
+    ``taken``: it is used through a numpy view of its memory, which was taken at this place.
+    """
 
     array: Array
     how: str = "numpy"
+    taken: Stack = ()
 
 
 @dataclass(frozen=True)

@@ -186,6 +186,7 @@ class NumpyValue:
     """A numpy array (or scalar array): its shape and small literal contents where known, and where they came from.
 
     ``array`` is the Warp array whose memory it shares; ``memory`` the memory it has of its own once Warp shares it.
+    ``taken`` is the place of the ``.numpy()`` that made it a view of a gradient.
     """
 
     shape: Shape | None = None
@@ -195,6 +196,7 @@ class NumpyValue:
     array: ArrayValue | None = None
     memory: Memory | None = None
     allocated: events.Stack = ()
+    taken: events.Stack = ()
 
     def alias(self) -> ArrayValue | None:
         """The handle that a store through this numpy array writes to, None where it shares nothing."""

@@ -45,12 +45,14 @@ class Reach:
     ``carried[k]``: the memories among step k's sources that gradient (or dependence) reaches it from.
     ``was_varied[k]``: its destination depended on a wanted leaf already before. ``matters[k]``: after step k its
     destination still influences the loss. ``is_live[k]``: the same of steps that are no part of the graph themselves.
+    ``left``: the memories that hold a gradient when the walk is over: leaves, and accumulators that no store consumed.
     """
 
     carried: tuple[frozenset[int], ...]
     was_varied: tuple[bool, ...]
     matters: tuple[bool, ...]
     is_live: tuple[bool, ...]
+    left: frozenset[int] = frozenset()
 
     def flows(self, position: int) -> bool:
         """Gradient comes back to this step and goes on to a wanted leaf."""
@@ -115,8 +117,8 @@ def reach(rules: Rules, leaves: frozenset[int], roots: frozenset[int]) -> Reach:
     sources = [rules.sources(step) if counts else _NOTHING for step, counts in zip(steps, counted, strict=True)]
     into = [counts and rules.holds_gradient(step.dest) for step, counts in zip(steps, counted, strict=True)]
     carried, was_varied = _forward(rules, counted, sources, into, leaves)
-    matters, is_live = _backward(rules, sources, into, roots)
-    return Reach(carried, was_varied, matters, is_live)
+    matters, is_live, left = _backward(rules, sources, into, roots)
+    return Reach(carried, was_varied, matters, is_live, left)
 
 
 _NOTHING: frozenset[int] = frozenset()
@@ -140,7 +142,7 @@ def _forward(
 
 def _backward(
     rules: Rules, sources: list[frozenset[int]], into: list[bool], roots: frozenset[int]
-) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+) -> tuple[tuple[bool, ...], tuple[bool, ...], frozenset[int]]:
     live = set(roots)
     matters, is_live = [False] * len(into), [False] * len(into)
     for position in range(len(into) - 1, -1, -1):
@@ -152,4 +154,4 @@ def _backward(
         if rules.consumes(step):
             live.discard(step.dest.memory)
         live |= sources[position]
-    return tuple(matters), tuple(is_live)
+    return tuple(matters), tuple(is_live), frozenset(live)

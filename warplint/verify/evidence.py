@@ -32,6 +32,13 @@ PROVING_REPAIRS = {
     "NVW101": frozenset({Repair.MEMORY}),
     "NVW110": frozenset({Repair.GRADIENT}),
     "NVW120": frozenset({Repair.ONCE, Repair.FRESH, Repair.RETAIN}),
+    "NVW111": frozenset({Repair.TAPED, Repair.GRADIENT}),
+    "NVW112": frozenset(),
+    "NVW113": frozenset({Repair.TAPED}),
+    "NVW114": frozenset(),
+    "NVW121": frozenset({Repair.FRESH, Repair.ONCE}),
+    "NVW122": frozenset({Repair.FRESH}),
+    "NVW123": frozenset({Repair.RETAIN}),
     "NVW130": frozenset({Repair.CHAIN}),
 }
 """Which what-if repair makes the gradient right if the rule's claim is true. Rules of other packs: any that fits."""
@@ -154,24 +161,32 @@ class Evidence:
             return False
         if not (culprit.alone or (culprit.effect or 0.0) > 0.01):
             return False
-        allocated, writer = self._spots(culprit.allocated), self._spots(culprit.writer)
+        allocated, writer = self.spots_of(culprit.allocated), self.spots_of(culprit.writer)
         if culprit.repair is Repair.GRADIENT:
             return bool(allocated & spots((finding.span, finding.anchor.allocation)))
         if culprit.repair is Repair.CHAIN:
-            tapes = frozenset().union(*(self._spots(stack) for stack in culprit.tapes))
+            tapes = frozenset().union(*(self.spots_of(stack) for stack in culprit.tapes))
             return bool(tapes & spots((finding.span, *_labelled(finding, Role.TAPE))))
         written = spots((finding.span, finding.anchor.write, *_labelled(finding, Role.WRITE, Role.LAUNCH, Role.TAPE)))
+        if culprit.repair is Repair.FRESH and Repair.FRESH in PROVING_REPAIRS.get(finding.code, ()):
+            return self._is_about_use(culprit, finding)
         if culprit.repair is not Repair.MEMORY:
-            tapes = frozenset().union(*(self._spots(stack) for stack in culprit.tapes))
+            tapes = frozenset().union(*(self.spots_of(stack) for stack in culprit.tapes))
             return bool((writer | tapes) & written)
         made = spots((finding.anchor.allocation, *_labelled(finding, Role.ALLOCATION)))
         return bool(writer & written) and (bool(made & allocated) or not made or not allocated)
+
+    def _is_about_use(self, culprit: Culprit, finding: Finding) -> bool:
+        """Whether a gradient that is right only when taken afresh is the finding's: its use, or what was left in it."""
+        at = spots((finding.span, *_labelled(finding, Role.WRITE, Role.LAUNCH, Role.TAPE, Role.BACKWARD, Role.READ)))
+        return bool((self.spots_of(culprit.reader) | self.spots_of(culprit.writer)) & at)
 
     def checks_of(self, finding: Finding) -> tuple[KernelCheck, ...]:
         """The local checks of the kernel that the finding stands in, at the arguments that it speaks of."""
         return checks_of(finding, self.kernel_checks)
 
-    def _spots(self, stack: tuple[Place, ...]) -> frozenset[Spot]:
+    def spots_of(self, stack: tuple[Place, ...]) -> frozenset[Spot]:
+        """The places of a child's stack, comparable with those of spans."""
         return spots(frame.span for frame in self.places.stack(stack))
 
 

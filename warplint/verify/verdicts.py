@@ -14,6 +14,7 @@ from warplint.builds.count import Comparison
 from warplint.finding import Experiment, Finding, Severity, Source, Status, Verdict
 from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.evidence import Evidence, checks_of, spot, spots
+from warplint.verify.figures import comparison, figures_of, leaf_name, number
 from warplint.verify.records import (
     ConfigSeen,
     Culprit,
@@ -23,6 +24,7 @@ from warplint.verify.records import (
     ModuleCreatedSeen,
     ModuleLoad,
 )
+from warplint.verify.tape_verdicts import by_rule
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,9 @@ def _by_finite_difference(finding: Finding, run: Evidence) -> Verdict | None:
         return _convicted(*max(convicted, key=_tellingness))
     if run.counterpart(finding) is None and not run.came_to(finding):
         return None
+    own = by_rule(finding, run)
+    if own is not None:
+        return own
     experiment = Experiment.FINITE_DIFFERENCE
     about = run.gradients_about(finding)
     if not about:
@@ -135,15 +140,10 @@ def _convicted(gradient: Gradient, culprit: Culprit) -> Verdict:
     letters = "+".join(repair.value for repair in gradient.repaired_by)
     share = f", {culprit.effect:.0%} of the error by itself" if culprit.effect is not None else ""
     what = "this" if len(gradient.repaired_by) == 1 else "this and another fault"
-    reason = (
-        f"the gradient of {_leaf(gradient)} is {_number(gradient.ad)}, finite differences give {_number(gradient.fd)}; "
-        + (
-            f"with {what} repaired they agree (experiment {letters}{share})"
-            if repaired
-            else "repairing this changes it"
-        )
+    reason = f"{comparison(gradient)}; " + (
+        f"with {what} repaired they agree (experiment {letters}{share})" if repaired else "repairing this changes it"
     )
-    figures = {**_figures(gradient), "repaired": repaired, "repaired_by": letters}
+    figures = {**figures_of(gradient), "repaired": repaired, "repaired_by": letters}
     if culprit.effect is not None:
         figures["effect"] = culprit.effect
     return Verdict(Status.CONFIRMED, reason, Experiment.FINITE_DIFFERENCE, figures)
@@ -157,42 +157,24 @@ def _acquitted(about: Sequence[Gradient], experiment: Experiment) -> Verdict:
     if unexplained:
         gradient = unexplained[0]
         reason = (
-            f"the gradient of {_leaf(gradient)} is wrong ({_number(gradient.ad)}, finite differences "
-            f"{_number(gradient.fd)}), but no repair shows by what"
+            f"the gradient of {leaf_name(gradient)} is wrong ({number(gradient.ad)}, finite differences "
+            f"{number(gradient.fd)}), but no repair shows by what"
         )
-        return Verdict(Status.INCONCLUSIVE, reason, experiment, _figures(gradient))
+        return Verdict(Status.INCONCLUSIVE, reason, experiment, figures_of(gradient))
     if undecided:
         gradient = undecided[0]
-        reason = f"the gradient of {_leaf(gradient)} cannot be judged: {gradient.reason}"
-        return Verdict(Status.INCONCLUSIVE, reason, experiment, _figures(gradient))
+        reason = f"the gradient of {leaf_name(gradient)} cannot be judged: {gradient.reason}"
+        return Verdict(Status.INCONCLUSIVE, reason, experiment, figures_of(gradient))
     if right:
         gradient = max(right, key=lambda each: each.relative_error or 0.0)
         reason = (
-            f"the gradient of {_leaf(gradient)} is right: {_number(gradient.ad)}, finite differences "
-            f"{_number(gradient.fd)}" + (f" ({len(right)} leaves)" if len(right) > 1 else "")
+            f"the gradient of {leaf_name(gradient)} is right: {number(gradient.ad)}, finite differences "
+            f"{number(gradient.fd)}" + (f" ({len(right)} leaves)" if len(right) > 1 else "")
         )
-        return Verdict(Status.REFUTED, reason, experiment, _figures(gradient))
+        return Verdict(Status.REFUTED, reason, experiment, figures_of(gradient))
     gradient = about[0]
-    reason = f"the gradient of {_leaf(gradient)} is wrong, but other faults explain all of it"
-    return Verdict(Status.REFUTED, reason, experiment, _figures(gradient))
-
-
-def _figures(gradient: Gradient) -> dict[str, object]:
-    return {
-        "ad": gradient.ad,
-        "fd": gradient.fd,
-        "relative_error": gradient.relative_error,
-        "leaf": gradient.leaf,
-        "status": gradient.status.value,
-    }
-
-
-def _leaf(gradient: Gradient) -> str:
-    return f"`{gradient.leaf}`" if gradient.leaf else "a leaf"
-
-
-def _number(value: float) -> str:
-    return f"{value:.6g}" if math.isfinite(value) else str(value)
+    reason = f"the gradient of {leaf_name(gradient)} is wrong, but other faults explain all of it"
+    return Verdict(Status.REFUTED, reason, experiment, figures_of(gradient))
 
 
 # ------------------------------------------------------------------------------------------------------------------
@@ -215,9 +197,9 @@ def _by_kernel_check(finding: Finding, run: Evidence) -> Verdict | None:
             "yet every gradient that this program computes is right" if right else "what it does to a leaf is not known"
         )
         return replace(verdict, status=Status.INCONCLUSIVE, reason=f"{verdict.reason}; {but}")
-    figures = {**_figures(wrong), **{f"kernel_{key}": value for key, value in verdict.figures.items()}}
+    figures = {**figures_of(wrong), **{f"kernel_{key}": value for key, value in verdict.figures.items()}}
     reason = (
-        f"the gradient of {_leaf(wrong)} is {_number(wrong.ad)}, finite differences give {_number(wrong.fd)}; "
+        f"the gradient of {leaf_name(wrong)} is {number(wrong.ad)}, finite differences give {number(wrong.fd)}; "
         + verdict.reason
     )
     return replace(verdict, reason=reason, figures=figures)
@@ -256,8 +238,8 @@ def _checked(checks: Sequence[KernelCheck]) -> Verdict:
     else:
         word = "wrong" if status is Status.CONFIRMED else "right"
         reason = (
-            f"the adjoint of `{check.kernel}` alone is {word}{at}: {_number(check.ad)}, "
-            f"finite differences {_number(check.fd)}"
+            f"the adjoint of `{check.kernel}` alone is {word}{at}: {number(check.ad)}, "
+            f"finite differences {number(check.fd)}"
         )
     figures = {"ad": check.ad, "fd": check.fd, "relative_error": _relative(check.ad, check.fd), "kernel": check.kernel}
     if check.argument:

@@ -71,7 +71,10 @@ _WRAPPED_TYPES: dict[str, tuple[type, ...]] = {
 
 def show(machine: Machine, values: Sequence[Value]) -> None:
     """Arrays that are printed or formatted are read."""
+    from warplint.trace.warp_api.arrays import use_views
+
     for value in values:
+        use_views(machine, value)
         for array in arrays_in(value, 2):
             if array.gradient:
                 machine.emit(events.GradRead, array=array.snapshot(), how="print")
@@ -265,6 +268,10 @@ def _number(kind: Callable[[Any], Any]) -> Callable[[Machine, Call], Value]:
             else:
                 machine.emit(events.HostRead, array=value.snapshot(), how="float", active_tape=machine.active_tape_id)
             return UnknownValue("a number read from an array", frozenset({value.memory.id}))
+        if isinstance(value, NumpyValue):
+            from warplint.trace.warp_api.arrays import use_views
+
+            use_views(machine, value)
         if (
             isinstance(value, NumpyValue)
             and value.contents is not None

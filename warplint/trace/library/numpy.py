@@ -128,13 +128,20 @@ def store_through(machine: Machine, array: NumpyValue, new: Value) -> NumpyValue
     return array
 
 
+def _use(machine: Machine, *values: Value) -> None:
+    from warplint.trace.warp_api.arrays import use_views
+
+    use_views(machine, *values)
+
+
 def item(machine: Machine, array: NumpyValue, index: Value) -> Value:
     """``array[index]``: a number, or a view."""
     if array.shape is not None and isinstance(index, int) and len(array.shape) <= 1:
         if array.contents is not None and not array.sources and -len(array.contents) <= index < len(array.contents):
             return array.contents[index]
+        _use(machine, array)
         return UnknownValue("a number in a numpy array", array.sources)
-    view = NumpyValue(None, array.dtype, None, array.sources, allocated=array.allocated)
+    view = NumpyValue(None, array.dtype, None, array.sources, allocated=array.allocated, taken=array.taken)
     if isinstance(index, (tuple, int, slice)) and array.shape is not None:
         dummy = ArrayValue(_NO_MEMORY, shape=array.shape).indexed(index)
         view.shape = dummy.shape
@@ -143,6 +150,7 @@ def item(machine: Machine, array: NumpyValue, index: Value) -> Value:
             start = (index % array.shape[0]) * width
             view.contents = array.contents[start : start + width]
         elif isinstance(index, tuple) and view.shape == ():
+            _use(machine, array)
             return _element(array, index)
     alias = array.array
     if alias is not None and not isinstance(index, NumpyValue):
@@ -193,10 +201,17 @@ def numpy_attribute(machine: Machine, array: NumpyValue, name: str) -> Value:
 
 def _shared(array: NumpyValue, shape: Shape | None) -> NumpyValue:
     view = array.array.reshaped(shape) if array.array is not None else None
-    return NumpyValue(shape, array.dtype, array.contents, array.sources, view, array.memory, array.allocated)
+    return NumpyValue(
+        shape, array.dtype, array.contents, array.sources, view, array.memory, array.allocated, array.taken
+    )
+
+
+_VIEWS = frozenset({"reshape", "view", "ravel", "setflags", "squeeze", "transpose"})
 
 
 def _method(machine: Machine, array: NumpyValue, name: str, call: Call) -> Value:
+    if name not in _VIEWS:
+        _use(machine, array)
     if name in ("copy", "astype", "round", "clip", "__copy__"):
         contents = array.contents if name in ("copy", "astype") else None
         return NumpyValue(array.shape, array.dtype, contents, array.sources, allocated=machine.stack())
@@ -275,6 +290,7 @@ def _dtype(call: Call, position: int) -> str | None:
 
 def _array(machine: Machine, call: Call) -> Value:
     data = call.get(0, "object")
+    _use(machine, data)
     if isinstance(data, NumpyValue):
         return NumpyValue(
             data.shape, _dtype(call, 1) or data.dtype, data.contents, data.sources, allocated=machine.stack()
@@ -362,6 +378,7 @@ def _elementwise_function(name: str) -> Callable[[Machine, Call], Value]:
     function = getattr(math, {"abs": "fabs", "absolute": "fabs"}.get(name, name), None)
 
     def run(machine: Machine, call: Call) -> Value:
+        _use(machine, *call.values)
         sources = NO_SOURCES.union(*(sources_of(value) for value in call.values))
         if len(call.args) == 1 and function is not None and not sources:
             known = numbers_in(call.args[0])
@@ -401,6 +418,7 @@ def default_model(path: str) -> Callable[[Machine, Call], Value]:
         return lambda machine, call: machine.call(BUILTINS["int" if "int" in name else "float"], call.args[:1])
 
     def run(machine: Machine, call: Call) -> Value:
+        _use(machine, *call.values)
         sources = NO_SOURCES.union(*(sources_of(value) for value in call.values))
         for value in call.values:
             if isinstance(value, ArrayValue):

@@ -143,6 +143,7 @@ def _array(machine: Machine, call: Call) -> Value:
             machine.emit(events.GradRead, array=data.snapshot(), how="copy")
         else:
             _emit_unrecorded_copy(machine, data, made, "array")
+    use_views(machine, data)
     _note_host_data(machine, made, sources_of(data), "array")
     _give_gradient(made, call.kwargs.get("grad"))
     return made
@@ -238,7 +239,20 @@ def read_to_host(machine: Machine, array: ArrayValue, how: str) -> NumpyValue:
     shape = array.shape
     if shape is not None and components_of(array.dtype):
         shape = (*shape, *(None for _ in range(components_of(array.dtype))))
-    return NumpyValue(shape, array.dtype, None, sources, array if array.memory.on_host else None)
+    shared = array if array.memory.on_host else None
+    taken = machine.stack() if shared is not None and shared.gradient else ()
+    return NumpyValue(shape, array.dtype, None, sources, shared, taken=taken)
+
+
+def use_views(machine: Machine, *values: Value) -> None:
+    """Something is computed with numpy arrays: a view of a gradient shows what the gradient holds now."""
+    for value in values:
+        if isinstance(value, NumpyValue) and value.taken and value.array is not None:
+            how = machine.reading("view")
+            if how != "assert":
+                machine.emit(events.GradRead, array=value.array.snapshot(), how=how, taken=value.taken)
+        elif isinstance(value, (list, tuple)):
+            use_views(machine, *[item for item in value[:8] if isinstance(item, NumpyValue)])
 
 
 def gradient_of(machine: Machine, array: ArrayValue) -> Value:
@@ -365,7 +379,9 @@ def _assign(machine: Machine, array: ArrayValue, call: Call) -> Value:
     source = call.get(0, "src")
     if isinstance(source, ArrayValue):
         emit_copy(machine, source, array, "assign")
-    elif isinstance(source, UnknownValue):
+        return array
+    use_views(machine, source)
+    if isinstance(source, UnknownValue):
         machine.emit(events.Opaque, why="assign of something unknown", arrays=(array.snapshot(),))
         host_write(machine, array, "assign", sources=sources_of(source))
     else:

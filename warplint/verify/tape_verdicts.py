@@ -1,0 +1,116 @@
+"""Verdicts on rules about tapes whose proof is no what-if repair: what a run shows of broken chains and of uses.
+
+Each judge is asked after the repairs convicted nobody, for a finding that the run came to. None: the ordinary verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from warplint.finding import Experiment, Finding, Status, Verdict
+from warplint.verify.evidence import Evidence, spots
+from warplint.verify.figures import comparison, figures_of, leaf_name, number
+from warplint.verify.records import BackwardSeen, Gradient, GradientStatus, Unread
+
+FINITE_DIFFERENCE = Experiment.FINITE_DIFFERENCE
+
+
+def by_rule(finding: Finding, run: Evidence) -> Verdict | None:
+    """The verdict of the rule's own judge."""
+    judge = _JUDGES.get(finding.code)
+    return judge(finding, run) if judge is not None else None
+
+
+def _broken(finding: Finding, run: Evidence) -> Verdict | None:
+    """A chain that is cut where the finding stands: finite differences see an influence that the tape does not.
+
+    No repair of the replay can put in what no tape holds (host data) or what has no adjoint; where one can, and the
+    gradient is wrong still, something else is to blame.
+    """
+    if run.counterpart(finding) is None:
+        return None
+    wrong = [
+        gradient
+        for gradient in run.gradients_about(finding)
+        if gradient.status is GradientStatus.FAIL and not (gradient.repaired_by and gradient.culprits)
+    ]
+    if not wrong:
+        return None
+    gradient = max(wrong, key=lambda each: (bool(each.consumed_at), each.relative_error or 0.0))
+    reason = f"{comparison(gradient)}: what passes here is on no tape, and no repair of what is there makes them agree"
+    return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures_of(gradient))
+
+
+def _left_over(finding: Finding, run: Evidence) -> Verdict | None:
+    """One loss differentiated several times on one recording: the gradient is right for its multiple only."""
+    if run.counterpart(finding) is None:
+        return None
+    seen = run.result.of(BackwardSeen)
+    for gradient in run.gradients_about(finding):
+        walks = [each for each in seen if each.stack in gradient.backward and each.loss is not None]
+        times = _times(walks)
+        if times > 1 and gradient.status is GradientStatus.PASS and len(gradient.backward) > 1:
+            once = number(gradient.fd / times)
+            reason = (
+                f"the gradient of {leaf_name(gradient)} is {number(gradient.ad)}: that of the loss counted {times} "
+                f"times, whose own is {once} by finite differences"
+            )
+            figures = {**figures_of(gradient), "fd": gradient.fd / times, "times": times}
+            return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures)
+    return None
+
+
+def _times(walks: Sequence[BackwardSeen]) -> int:
+    """How often one recording was walked from one loss: the same tape, the same loss, as many operations."""
+    kinds = {(each.tape, each.loss, each.entries) for each in walks}
+    return len(walks) if len(kinds) == 1 else 1
+
+
+def _stale(finding: Finding, run: Evidence) -> Verdict | None:
+    """A reading that the run did not see as stale, or a gradient that was not measured: nothing is known."""
+    allocation = spots((finding.anchor.allocation,))
+    about = [g for g in run.gradients_about(finding) if allocation & run.spots_of(g.allocated)]
+    if about and run.counterpart(finding) is not None:
+        return None
+    if not about:
+        why = "reached, but the gradient of an intermediate array has nothing to be compared with"
+    else:
+        why = "the gradient is right when it is read; what is made of it afterwards is not seen"
+    return Verdict(Status.INCONCLUSIVE, why, FINITE_DIFFERENCE, figures_of(about[0]) if about else {})
+
+
+def _severed(finding: Finding, run: Evidence) -> Verdict | None:
+    """Updates that nothing reads: the copy's memory is written and never looked at."""
+    allocation = spots((finding.anchor.allocation, finding.span))
+    for unread in run.result.of(Unread):
+        if allocation & run.spots_of(unread.allocated):
+            return Verdict(
+                Status.CONFIRMED,
+                f"the array that is updated is read by nothing: {unread.reason}",
+                FINITE_DIFFERENCE,
+                {"unread": True, "writer": unread.writer_kernel},
+            )
+    return None
+
+
+def _unseeded(finding: Finding, run: Evidence) -> Verdict | None:
+    """Without a seed there is no objective that finite differences could be taken of."""
+    if run.counterpart(finding) is None:
+        return None
+    wrong: list[Gradient] = [g for g in run.gradients_about(finding) if g.status is GradientStatus.FAIL and g.ad == 0.0]
+    if wrong:
+        return Verdict(Status.CONFIRMED, comparison(wrong[0]), FINITE_DIFFERENCE, figures_of(wrong[0]))
+    why = "the backward ran without a seed: there is no objective to take differences of"
+    return Verdict(Status.INCONCLUSIVE, why, FINITE_DIFFERENCE)
+
+
+_JUDGES: Mapping[str, Callable[[Finding, Evidence], Verdict | None]] = {
+    "NVW111": _broken,
+    "NVW112": _broken,
+    "NVW113": _broken,
+    "NVW114": _broken,
+    "NVW115": _severed,
+    "NVW116": _unseeded,
+    "NVW121": _left_over,
+    "NVW122": _stale,
+}
