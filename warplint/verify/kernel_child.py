@@ -6,7 +6,6 @@ may reach beyond any array that is made for it: it runs in a forked process, who
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -118,11 +117,10 @@ def import_module(target: KernelTarget) -> ModuleType:
     """Import the file as the module it is in its package, or by its path where its name means something else."""
     if target.root not in sys.path:
         sys.path.insert(0, target.root)
-    if "." in target.module and target.module not in sys.modules:
-        with contextlib.suppress(ImportError):
-            module = importlib.import_module(target.module)
-            if _same_file(getattr(module, "__file__", None), target.path):
-                return module
+    if "." in target.module:
+        module = importlib.import_module(target.module)
+        if _same_file(getattr(module, "__file__", None), target.path):
+            return module
     name = target.module.rpartition(".")[2]
     if name in sys.modules or name in sys.stdlib_module_names or name == "__main__":
         name = f"_{name}_"
