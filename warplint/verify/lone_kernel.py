@@ -21,6 +21,8 @@ from warplint.verify.warp_hooks import adjoint_enabled
 wp: Any = warp
 
 TILE_BLOCK = 32
+LAUNCHES = 600
+"""So many launches at most for each array that is judged."""
 
 
 @dataclass(frozen=True)
@@ -200,9 +202,8 @@ class MadeLaunch:
                 raise Unusable(f"its adjoint reaches beyond the padding of `{self.made.escaped()}`")
             return {name: array.part(array.buffer.grad.numpy(), path).copy() for name, (array, path) in parts.items()}
 
-        found = check_operation(
-            forward, adjoint, inputs, written, np.random.default_rng(self.seed), dtype_eps=self.made.eps
-        )
+        rng, budget = np.random.default_rng(self.seed), LAUNCHES * len(inputs)
+        found = check_operation(forward, adjoint, inputs, written, rng, dtype_eps=self.made.eps, budget=budget)
         return [_in_its_array(check, parts[check.name][0]) for check in found.arguments]
 
     def _parts(self) -> list[tuple[MadeArray, str, tuple[str, ...]]]:
