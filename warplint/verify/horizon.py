@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ from warplint.verify.log import Log
 
 GROUPS = 2
 """Stale accumulation and carried state show in the second iteration only."""
+GROUPS_IN_ALL = 12
+"""Complete groups of different ``with tape`` statements that are enough in all."""
 
 UNFINISHED = 8
 """Backward calls whose gradients nobody ever uses or clears: stop after so many."""
@@ -27,6 +30,8 @@ class Budget:
 class Horizon:
     """Counts complete groups: a backward call whose gradient was used or cleared, or whose leaf was written.
 
+    They are counted by the ``with tape`` they belong to.
+
     ``stop(reason)`` is called where the program is about to begin something new; it need not return. ``keep`` is called
     at the first array with a gradient and in front of the first ``with tape`` of an iteration: a snapshot's time.
     """
@@ -35,7 +40,8 @@ class Horizon:
         self.budget = budget
         self.stop = stop
         self.keep: Callable[[], None] = lambda: None
-        self._complete = 0
+        self._complete = Counter[object]()
+        self._site: object = None
         self._pending = 0
         self._finished = False
         self._ticks = 0
@@ -60,19 +66,21 @@ class Horizon:
         """Memory with a gradient was written outside every tape."""
         self._finished = self._pending > 0
 
-    def entering(self, log: Log) -> None:
-        """A tape is about to record."""
+    def entering(self, log: Log, site: object = None) -> None:
+        """A tape is about to record, entered at ``site``; a training step may have several, each with its groups."""
         if self._muted:
             return
         fresh = not self._open
         if self._pending and self._finished:
-            self._complete += 1
+            self._complete[self._site] += 1
             fresh = True
             self._pending = 0
             self._finished = False
-            if self._complete < GROUPS:
+            if self._complete[site] < GROUPS:
                 log.checkpoints.begin(log.next_index)
-        if self._complete >= GROUPS or self._pending >= UNFINISHED:
+        self._site = site
+        enough = self._complete[site] >= GROUPS or self._complete.total() >= GROUPS_IN_ALL
+        if enough or self._pending >= UNFINISHED:
             self.begin_anew()
             self.stop("horizon")
         elif not log.backwards and self.over_budget(log) and not any(record.entries for record in log.tapes):
@@ -84,7 +92,8 @@ class Horizon:
     def begin_anew(self) -> None:
         """Count from zero again."""
         self._open = False
-        self._complete = self._pending = 0
+        self._complete.clear()
+        self._pending = 0
         self._finished = False
 
     def tick(self, log: Log) -> None:

@@ -6,7 +6,7 @@ import linecache
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -173,7 +173,7 @@ class Judge:
             return self._record(group, _inconclusive(str(error)))
         except OutOfBudget:
             return self._record(group, _inconclusive("the time limit left no time for it"))
-        if found.status is GradientStatus.FAIL:
+        if found.status in (GradientStatus.FAIL, GradientStatus.INCONCLUSIVE):
             held = self._holding_constant(group, found)
             if held is not None:
                 return self._record(group, held, signature="held-constant")
@@ -286,26 +286,58 @@ class Judge:
         return tuple(culprit for repair in repairs for culprit in finder.of(repair))
 
     def _holding_constant(self, group: Group, found: Measurement) -> Measurement | None:
-        """Surrogate losses: does the gradient agree when what no tape recorded is held as it came out?"""
-        held = frozenset(self._off_tape(group))
-        if not held or found.ad == 0.0:
+        """Does the gradient agree when what no tape recorded is held as it came out?
+
+        Of what came before the tape was entered, that is collected data, and the gradient is right; of what ran between
+        its recordings (a solver with an adjoint of its own, or launches that were forgotten) nobody can tell.
+        """
+        if found.ad == 0.0:
             return None
-        try:
-            window = Window(self._machine, self.analysis, group.start, group.backwards, held)
-            again = self._measure(group, window, LESS)
-        except (NotExact, OutOfBudget):
+        off_tape = self._depending(group, list(self._off_tape(group)))
+        opened = self._opened(group)
+        before = [index for index in off_tape if index < opened]
+        if before:
+            again = self._holding(group, before)
+            reason = f"with what was computed before the tape held constant ({_shown(self._log[before[0]])}), as data"
+            if again.status is GradientStatus.PASS:
+                return _otherwise(again, GradientStatus.PASS, f"{reason}: {again.reason}")
+            if again.status is GradientStatus.INCONCLUSIVE:
+                return _otherwise(found, GradientStatus.INCONCLUSIVE, f"{reason}: {again.reason}")
+        if len(off_tape) == len(before) or self._holding(group, off_tape).status is not GradientStatus.PASS:
             return None
-        if again.status is not GradientStatus.PASS:
-            return None
-        first = self._log[min(held)]
-        where = _shown(first)
+        first = next(index for index in off_tape if index >= opened)
         reason = (
             f"as the program computes it the difference is {found.fd:.5g}, the tape {found.ad:.5g}; with what no tape "
-            f"recorded held constant ({where}) they agree: a surrogate, or launches forgotten on the tape"
+            f"recorded held constant ({_shown(self._log[first])}) they agree: a surrogate, or launches forgotten on it"
         )
-        return Measurement(
-            found.vectors, found.judged, GradientStatus.INCONCLUSIVE, reason, found.ad, found.fd, found.relative_error
-        )
+        return _otherwise(found, GradientStatus.INCONCLUSIVE, reason)
+
+    def _holding(self, group: Group, held: Sequence[int]) -> Measurement:
+        try:
+            window = Window(self._machine, self.analysis, group.start, group.backwards, frozenset(held))
+            return self._measure(group, window, FULL if group.used is not None else LESS)
+        except (NotExact, OutOfBudget) as error:
+            return _inconclusive(str(error) or "no time was left")
+
+    def _depending(self, group: Group, indices: Sequence[int]) -> list[int]:
+        """Those of the operations that hang on the leaf, memory by memory."""
+        wanted = set(indices)
+        hanging, found = {group.leaf.memory}, list[int]()
+        for operation in self._log.between(group.start, group.stop):
+            if operation.inside is None and any(w.memory in hanging for w in self.analysis.reads(operation)):
+                hanging.update(where.memory for where, _ in self.analysis.writes(operation))
+                if operation.index in wanted:
+                    found.append(operation.index)
+        return found
+
+    def _opened(self, group: Group) -> int:
+        """When the tapes of the group were first entered to record what the group differentiates."""
+        found: list[int] = []
+        for begin in group.backwards:
+            times = [entry.time for entry in begin.entries if entry is not None]
+            recent = [time for time in times if time >= group.start] or times or [begin.index]
+            found.extend([index for index in begin.tape.entered if index <= min(recent)][-1:] or [min(recent)])
+        return min(found)
 
     def _off_tape(self, group: Group) -> Iterator[int]:
         """Operations of the window that no tape recorded; none where one of them makes the loss itself."""
@@ -326,7 +358,9 @@ class Judge:
 
     def _host_loop(self, group: Group, window: Window, found: Measurement) -> str:
         """Whether something that hangs on the leaf went to the host before something came back from it."""
-        returned = list(self._from_host(group, window))
+        opened = self._opened(group)
+        # What came from the host before the tape was entered is data, as far as the tape's gradient goes.
+        returned = [operation for operation in self._from_host(group, window) if operation.index >= opened]
         if not returned or not found.vectors:
             return ""
         downloads = [
@@ -366,8 +400,12 @@ class Judge:
                         yield operation
 
     def _arbitrated(self, group: Group, window: Window, found: Measurement) -> Measurement | str:
-        """Ask the program itself: ``found`` where the replay follows it, what it says where not; else why not."""
-        snapshot = self._snapshot(group)
+        """Ask the program itself: ``found`` where the replay follows it, what it says where not; else why not.
+
+        The leaf is moved when the tape is entered: what came before is data.
+        """
+        opened = max(self._opened(group), group.start)
+        snapshot = self._snapshot(group, opened)
         if snapshot is None or not found.vectors:
             return "there is no snapshot of the process to run it again from"
         leaf, patience = group.leaf, min(30.0, max(self._clock.left / 4.0, 1.0))
@@ -380,7 +418,7 @@ class Judge:
                 leaf.view.shape,
                 leaf.view.strides,
                 leaf.view.scalars,
-                group.start,
+                opened,
                 vector.vector * step,
                 group.backwards[0].number,
             )
@@ -393,15 +431,16 @@ class Judge:
                 return f"the program, run again, gives {again:.9g} in place of {window.unmoved:.9g}"
             step = 1e-2
             asked = fork(vector, step) - window.unmoved
-            replayed = window.evaluate({}, lambda old: vector.moved(old, step), leaf) - window.unmoved
+            taped = Window(self._machine, self.analysis, opened, group.backwards)
+            replayed = taped.evaluate({}, lambda old: vector.moved(old, step), leaf) - window.unmoved
             if abs(asked - replayed) <= 0.02 * max(abs(asked), abs(replayed)) + 64 * EPS32 * abs(window.unmoved):
                 return found
             return self._measured_by_forks(group, found, fork)
-        except (Unanswered, OutOfBudget) as error:
+        except (Unanswered, OutOfBudget, NotExact) as error:
             return str(error) or "no time was left"
 
-    def _snapshot(self, group: Group) -> Snapshot | None:
-        """A snapshot from before the leaf is read; only for one backward call with a loss."""
+    def _snapshot(self, group: Group, opened: int) -> Snapshot | None:
+        """A snapshot from before the leaf is read on the tape; only for one backward call with a loss."""
         begin = group.backwards[0]
         if self._reserve is None or len(group.backwards) > 1 or begin.loss is None or group.rewrites:
             return None
@@ -409,7 +448,7 @@ class Judge:
         read = [
             operation.index
             for operation in self.analysis.of(leaf.memory)
-            if operation.index >= group.start
+            if operation.index >= opened
             and any(where.overlaps(leaf.range) for where in self.analysis.reads(operation))
         ]
         return self._reserve.before(min([begin.index, *read]))
@@ -492,9 +531,12 @@ def _inconclusive(reason: str, found: Measurement | None = None) -> Measurement:
     nan = float("nan")
     if found is None:
         return Measurement((), (), GradientStatus.INCONCLUSIVE, reason, nan, nan, None)
-    return Measurement(
-        found.vectors, found.judged, GradientStatus.INCONCLUSIVE, reason, found.ad, found.fd, found.relative_error
-    )
+    return _otherwise(found, GradientStatus.INCONCLUSIVE, reason)
+
+
+def _otherwise(found: Measurement, status: GradientStatus, reason: str) -> Measurement:
+    """The same figures under another judgement."""
+    return replace(found, status=status, reason=reason)
 
 
 def _signature(found: Measurement) -> str:

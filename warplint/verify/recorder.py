@@ -454,7 +454,7 @@ class Recorder:
         if what == "enter":
             if self._template is None:
                 self.notice_all()
-                self.horizon.entering(self.log)
+                self.horizon.entering(self.log, user_stack(sys._getframe(1), limit=1))
             return
         record = self._tape_record(tape)
         mark = TapeMark(*self._here(5), what=what, tape=record)
@@ -650,7 +650,7 @@ class Recorder:
             return run()
         if template.records_tape:
             self.notice_all()
-            self.horizon.entering(self.log)
+            self.horizon.entering(self.log, user_stack(sys._getframe(1), limit=1))
         memories = list(template.touched)
         for memory in memories:
             self._touch_memory(memory)
