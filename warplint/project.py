@@ -31,10 +31,27 @@ _PLAIN_LEVELS = 2
 
 _PROJECT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
-_EFFECT = re.compile(
-    rb"^[\w.]*\bconfig\.\w+\s*=[^=]|^(?:\w+\.)?(?:clear_kernel_cache|launch)\(|^with .*Tape", re.MULTILINE
-)
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([\w.]+))", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A question about a file's text: a pattern, and words of which one occurs wherever the pattern does."""
+
+    words: tuple[bytes, ...]
+    pattern: re.Pattern[bytes]
+
+    def found_in(self, data: bytes) -> bool:
+        """Whether the pattern occurs."""
+        return any(word in data for word in self.words) and self.pattern.search(data) is not None
+
+
+_EFFECT = Probe(
+    (b"config.", b"clear_kernel_cache(", b"\nwp.launch(", b"\nwarp.launch(", b"Tape("),
+    re.compile(
+        rb"^[\w.]*\bconfig\.\w+\s*=[^=]|^(?:\w+\.)?(?:clear_kernel_cache|launch)\(|^with .*Tape\(", re.MULTILINE
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,17 +182,17 @@ class Project:
         """
         return self.reaches(module, _EFFECT)
 
-    def reaches(self, module: Module, pattern: re.Pattern[bytes], depth: int = 99) -> bool:
+    def reaches(self, module: Module, probe: Probe, depth: int = 99) -> bool:
         """Whether the text of the file, or of what it imports (``depth`` steps far), matches; users of Warp only."""
-        key = (f"reaches {depth}", (module, pattern))
+        key = (f"reaches {depth}", (module, probe))
         known = self.memo.get(key)
         if known is None:
             self.memo[key] = False
             data = module.source.data
-            found = b"warp" in data and pattern.search(data) is not None
+            found = b"warp" in data and probe.found_in(data)
             if not found and depth:
                 found = any(
-                    target is not module and self.reaches(target, pattern, depth - (depth < 99))
+                    target is not module and self.reaches(target, probe, depth - (depth < 99))
                     for target in self.imported_by(module)
                 )
             known = self.memo[key] = found
