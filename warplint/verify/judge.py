@@ -27,12 +27,13 @@ from warplint.verify.finite_difference import (
 from warplint.verify.groups import Analysis, Group, Leaf, groups_of
 from warplint.verify.history import TooLarge
 from warplint.verify.launch_check import check_launches, first_launches
-from warplint.verify.memory import Memory
+from warplint.verify.memory import CodeStack, Memory
 from warplint.verify.operations import HostRead, HostWrite, KernelCall, NativeCall, Operation
-from warplint.verify.records import Culprit, Direction, Gradient, GradientStatus, Note, Repair
+from warplint.verify.records import Culprit, Direction, Gradient, GradientStatus, KernelCheck, Note, Repair
 from warplint.verify.repairs import Measured, diagnose, measured
 from warplint.verify.replay import Machine, NotExact, Survey
 from warplint.verify.updates import unread_updates
+from warplint.verify.warp_modules import definition
 from warplint.verify.windows import Window, rewritten
 
 EPS16 = 2.0**-10
@@ -126,6 +127,8 @@ class Judge:
         if first == 0:
             for unread in unread_updates(self.analysis):
                 self._send(unread)
+            for call, memory in self.survey.overruns:
+                self._send(_overrun(call, memory))
         skipped = 0
         for number, group in enumerate(self.groups):
             if number < first:
@@ -513,6 +516,23 @@ class Judge:
         )
 
 
+def _overrun(call: KernelCall, memory: Memory) -> KernelCheck:
+    """A launch that writes behind the end of an array: found by what lies there, before it destroys anything."""
+    of = memory.gradient_of if memory.gradient_of is not None else memory
+    what = "the gradient of the array" if memory.gradient_of is not None else "the array"
+    where = f" allocated at {_place(of.stack)}" if of.stack else ""
+    which = "adjoint" if call.adjoint else "forward code"
+    return KernelCheck(
+        kernel=call.name,
+        defined=definition(call.kernel),
+        launched=places(call.stack),
+        status=GradientStatus.FAIL,
+        reason=f"its {which} writes behind the end of {what}{where}",
+        ad=float("nan"),
+        fd=float("nan"),
+    )
+
+
 def _in_units(vector: DirectionVector) -> tuple[DirectionVector, float]:
     """A direction along one coordinate as the plain partial derivative, and the scale of its steps."""
     moving = np.flatnonzero(vector.vector)
@@ -554,9 +574,13 @@ def _signature(found: Measurement) -> str:
 
 
 def _shown(operation: Operation) -> str:
-    if not operation.stack:
+    return _place(operation.stack)
+
+
+def _place(stack: CodeStack) -> str:
+    if not stack:
         return "inside Warp"
-    code, line = operation.stack[0]
+    code, line = stack[0]
     return f"{code.co_filename}:{line}"
 
 

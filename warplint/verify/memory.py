@@ -78,6 +78,11 @@ class Memory:
         """Its bytes themselves, not a copy."""
         return live_bytes(self.address, self.size)
 
+    def guard(self) -> None:
+        """Put the canary behind its end (again)."""
+        if self.padded:
+            ctypes.memset(self.stop, CANARY, PADDING)
+
     def canary_is_dead(self) -> bool:
         """Whether something wrote behind its end."""
         return self.padded and bool((live_bytes(self.stop, PADDING) != CANARY).any())

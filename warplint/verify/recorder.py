@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import struct
 import sys
@@ -15,7 +14,7 @@ import numpy as np
 from warplint.verify import native_ranges
 from warplint.verify.horizon import Horizon
 from warplint.verify.log import Handle, Log
-from warplint.verify.memory import CANARY, PADDING, CodeStack, Memory, Range, read_bytes
+from warplint.verify.memory import PADDING, CodeStack, Memory, Range, read_bytes
 from warplint.verify.operations import (
     BackwardBegin,
     BackwardEnd,
@@ -255,9 +254,8 @@ class Recorder:
         size = int(args[0])
         address = int(run(size + PADDING, *args[1:]) or 0)
         if address:
-            ctypes.memset(address + size, CANARY, PADDING)
             frame = sys._getframe(2)
-            self.log.memories.add(
+            memory = self.log.memories.add(
                 address,
                 size,
                 stack=user_stack(frame),
@@ -265,6 +263,7 @@ class Recorder:
                 born=self.log.next_index,
                 padded=True,
             )
+            memory.guard()
         return address
 
     def free(self, run: Callable[..., None], address: int) -> None:

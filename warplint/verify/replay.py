@@ -54,6 +54,8 @@ class Survey:
         self.exact = True
         self.changed: dict[int, frozenset[Memory]] = {}
         """For native utilities whose arguments do not say it: the memories that changed."""
+        self.overruns: list[tuple[KernelCall, Memory]] = []
+        """Launches that write behind the end of an allocation, once for each memory."""
         self._machine = machine
 
     def run(self) -> None:
@@ -61,10 +63,20 @@ class Survey:
         log = self._machine.log
         end = Contents(self._machine.touched(log.base, log.next_index))
         log.checkpoints.restore(0)
+        for memory in end.saved:
+            memory.guard()
         self._machine.run(log.base, log.next_index, self._visit)
         differing = [memory for memory, copy in end.saved.items() if not np.array_equal(memory.live(), copy)]
         self.exact = not differing
         end.restore()
+
+    def _look_behind(self, call: KernelCall) -> None:
+        """Notice a launch that leaves the bounds of an array; each memory once, since its guard is broken then."""
+        for memory in call.touched:
+            if memory.padded and memory.canary_is_dead():
+                memory.guard()
+                if all(other is not memory for _, other in self.overruns):
+                    self.overruns.append((call, memory))
 
     def _from_graph(self, operation: Operation) -> bool:
         """Operations of a captured graph ran natively: what gradients held in between is learnt only now."""
@@ -80,7 +92,10 @@ class Survey:
         if self._from_graph(operation):
             self._keep_gradients(operation)
         if isinstance(operation, KernelCall):
-            return self.accesses.learn(operation)
+            if not self.accesses.learn(operation):
+                operation.run()
+            self._look_behind(operation)
+            return True
         if isinstance(operation, BackwardBegin) and not _loss_is_as_recorded(operation):
             self.inexact.add(operation.number)
         if isinstance(operation, NativeCall) and not operation.exact:
