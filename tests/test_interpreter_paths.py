@@ -97,6 +97,25 @@ def test_epochs_stop_after_three_rounds_but_their_time_loops_do_not() -> None:
     assert len(launches(found)) == 60
 
 
+def test_a_loop_over_recorded_tapes_walks_all_of_them() -> None:
+    found = trace(
+        """
+        states = [make() for _ in range(8)]
+        losses = [make(1) for _ in range(7)]
+        tapes = []
+        for t in range(7):
+            with wp.Tape() as tape:
+                wp.launch(step, dim=3, inputs=[states[t]], outputs=[states[t + 1]])
+                wp.launch(total, dim=3, inputs=[states[t + 1], losses[t]])
+            tapes.append(tape)
+        for tape, loss in reversed(list(zip(tapes, losses))):
+            tape.backward(loss)
+        """
+    )
+    walked = [event.tape for event in of_kind(found, events.Backward)]
+    assert len(set(walked)) == len(walked) == 7
+
+
 def test_simulation_without_a_tape_is_cut_short() -> None:
     found = trace(
         """

@@ -73,7 +73,7 @@ class Checkpoint:
         machine.active_tape = None
         machine.frames, machine.handlers, machine.rings = [], [], []
         machine.loops = machine.assertions = machine.backwards = machine.launches = 0
-        machine.entered = set()
+        machine.entered, machine.tapes_walked = set(), set()
 
     def _save(self, root: Any) -> None:
         todo = [root]

@@ -184,9 +184,10 @@ class _Rounds:
     """When a loop has run long enough.
 
     A loop with a backward pass in it is a loop of epochs: three rounds show all that happens from one to the next, two
-    if they are long. Three are enough too for loops that count (``counts``) and only launch outside of any tape, a
-    simulation without gradients, unless something grows in them. Loops of plain arithmetic end after eight rounds, an
-    outermost one after 32 if lists of plain data grow in it.
+    if they are long; but one that walks tapes which were recorded before it, each for the first time, goes on. Three
+    are enough too for loops that count (``counts``) and only launch outside of any tape, a simulation without
+    gradients, unless something grows in them. Loops of plain arithmetic end after eight rounds, an outermost one after
+    32 if lists of plain data grow in it.
     """
 
     def __init__(self, machine: Machine, node: ast.For | ast.While, counts: bool) -> None:
@@ -197,6 +198,7 @@ class _Rounds:
         self._backwards = machine.backwards
         self._launches = machine.unrecorded_launches
         self._tapes = machine.tapes_entered
+        self._walked = len(machine.tapes_walked)
         self._events = machine.log.count
         self._memories = machine.newest_memory
         self._collected = machine.collected
@@ -207,6 +209,8 @@ class _Rounds:
         self._done += 1
         happened = machine.log.count > self._events
         if machine.backwards > self._backwards:
+            if self._walks_recordings():
+                return False
             long = machine.log.count - self._events > _LONG_EPOCH
             return self._done >= (2 if long else _EPOCHS)
         if self._done < _EPOCHS or (happened and machine.active_tape is not None):
@@ -219,6 +223,11 @@ class _Rounds:
             return False
         grows = machine.loops == 1 and machine.caches.grows(self._node)
         return self._done >= (_PLAIN_DATA if grows else _ARITHMETIC)
+
+    def _walks_recordings(self) -> bool:
+        machine = self._machine
+        firsts = len(machine.tapes_walked) - self._walked
+        return machine.tapes_entered == self._tapes and machine.backwards - self._backwards == firsts
 
 
 # -- comprehensions ----------------------------------------------------------------------------------------------------

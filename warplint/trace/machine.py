@@ -264,6 +264,8 @@ class Machine:
         self.assertions = 0
         self.showings = 0
         self.tapes_entered = 0
+        self.tapes_walked: set[int] = set()
+        """Tapes that were run backwards."""
         self.collected = 0
         """How often a container took something other than plain data: arrays, objects, kernels."""
         self.launches = 0

@@ -281,8 +281,42 @@ def groups_of(analysis: Analysis) -> list[Group]:
     found: list[Group] = []
     for calls in backwards.values():
         found.extend(_groups(calls, analysis))
-    asked = [group for group in found if group.used is not None or not group.overwritten]
+    asked = [
+        group
+        for group in found
+        if group.used is not None or not (group.overwritten or _is_link(group, analysis))
+    ]
     return sorted(asked, key=lambda group: group.stop)
+
+
+def _is_link(group: Group, analysis: Analysis) -> bool:
+    """Whether a later backward takes the gradient as its seed: a link of a chain of tapes, not its end."""
+    for operation in analysis.of(group.leaf.gradient_memory):
+        if operation.index > group.stop and operation.inside is not None and operation.step is not None:
+            made = operation.step.forward
+            own = any(begin.number == operation.inside for begin in group.backwards)
+            if made is not None and not own and any(w.overlaps(group.leaf.range) for w, _ in analysis.writes(made)):
+                return True
+    return False
+
+
+def handed_on_by(gradient: Memory, begin: BackwardBegin, analysis: Analysis) -> BackwardBegin | None:
+    """The backward call that left in a gradient what ``begin`` finds there; None where it came from elsewhere."""
+    last = [operation for operation in analysis.of(gradient) if operation.index < begin.index][-1:]
+    inside = last[0].inside if last else None
+    return next((other for other in analysis.log.backwards if other.number == inside), None)
+
+
+def goes_on_from(later: BackwardBegin, call: KernelCall, made: Range, analysis: Analysis) -> bool:
+    """Whether the tape of ``later`` reads what ``call`` has stored in ``made``, before anything else writes it."""
+    taped = {entry.forward.index for entry in later.entries if entry is not None and entry.forward is not None}
+    for operation in analysis.of(made.memory):
+        if operation.index > call.index and operation.inside is None:
+            if operation.index in taped and any(where.overlaps(made) for where in analysis.reads(operation)):
+                return True
+            if any(where.overlaps(made) for where, _ in analysis.writes(operation)):
+                return False
+    return False
 
 
 def _groups(calls: list[tuple[BackwardBegin, Leaf]], analysis: Analysis) -> Iterator[Group]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warplint.verify.accesses import view_of
-from warplint.verify.groups import Analysis, Leaf
+from warplint.verify.groups import Analysis, Leaf, goes_on_from, handed_on_by
 from warplint.verify.memory import Bytes, Contents, Memory, Range
 from warplint.verify.operations import BackwardBegin, HostRead, HostWrite, KernelCall, NativeCall, Operation
 from warplint.verify.replay import Machine, NotExact
@@ -207,11 +207,14 @@ class Window:
         for array, seed, scalars in begin.seeds:
             if scalars.kind is not None:
                 yield Seeded(FloatView.of(array, scalars), FloatView.of(seed, scalars).read().astype(np.float64))
-        if begin.loss is None and not begin.seeds:
-            yield from self._seeds_in_gradients(begin)
+        yield from self._seeds_in_gradients(begin, explicit=begin.loss is not None or bool(begin.seeds))
 
-    def _seeds_in_gradients(self, begin: BackwardBegin) -> Iterator[Seeded]:
-        """Without a loss, whatever the gradients of the tape's results hold is the seed."""
+    def _seeds_in_gradients(self, begin: BackwardBegin, explicit: bool) -> Iterator[Seeded]:
+        """Without a loss, whatever the gradients of the tape's results hold is the seed.
+
+        What a backward has left there whose tape goes on from these results (tapes run backwards through time) is a
+        seed even beside a loss, but where that backward lies in the window, it belongs to its objective already.
+        """
         seen: set[int] = set()
         for entry in reversed(begin.entries):
             call = entry.forward if entry is not None else None
@@ -224,9 +227,17 @@ class Window:
                     continue
                 access = self._analysis.survey.accesses.of(call, slot)
                 seed = view.at(grad).read().astype(np.float64)
+                memory = self._log.memories.find(grad)
+                giver = handed_on_by(memory, begin, self._analysis) if memory is not None else None
+                if giver in self.backwards or (explicit and not self._is_link(giver, call, view)):
+                    continue
                 if access.writes and seed.any():
                     seen.add(view.address)
                     yield Seeded(view, seed)
+
+    def _is_link(self, giver: BackwardBegin | None, call: KernelCall, view: FloatView) -> bool:
+        made = self._log.range(view.address, 1)
+        return giver is not None and made is not None and goes_on_from(giver, call, made, self._analysis)
 
     # evaluating ---------------------------------------------------------------------------------------------------
 

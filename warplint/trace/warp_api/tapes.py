@@ -71,6 +71,7 @@ def _backward(machine: Machine, tape: TapeValue, call: Call) -> Value:
     if unknown or not call.complete:
         machine.note_unknown(call.node, "the loss or the seeds of a backward are unknown")
     machine.backwards += 1
+    machine.tapes_walked.add(tape.id)
     machine.emit(
         events.Backward,
         tape=tape.id,
