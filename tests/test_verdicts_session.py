@@ -39,8 +39,8 @@ def answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return run
 
 
-def ran(stopped: str = "horizon", backward: int = 1, reason: str = "") -> Program:
-    return Program("", 1.0, backward, 2, 2, "1.19.0", stopped, reason)
+def ran(stopped: str = "horizon", backward: int = 1, reason: str = "", seen: str = "") -> Program:
+    return Program("", 1.0, backward, 2, 2, "1.19.0", stopped, reason, seen)
 
 
 def test_a_confirmed_finding_with_its_gradient_and_program(answered):
@@ -72,6 +72,19 @@ def test_a_problem_of_the_program_is_told_and_the_findings_are_not_reached(answe
     (judged,) = result.findings
     assert judged.verdict is not None
     assert judged.verdict.status is Status.NOT_REACHED
+
+
+def test_what_lies_behind_the_part_that_was_run_is_not_reached_in_it(answered):
+    path = answered.path
+    finding = replace(ping_pong(path, 40), anchor=ping_pong(path).anchor)
+    result, _ = answered(ran(seen="2 iterations"), findings=[finding])
+    assert result.programs[0].stopped == "after 2 iterations"
+    (judged,) = result.findings
+    assert judged.verdict is not None
+    assert judged.verdict.reason.startswith("not reached in the part that was run (stopped after 2 iterations")
+    result, _ = answered(ran("end"), findings=[finding])
+    assert result.programs[0].stopped == ""
+    assert result.findings[0].verdict.reason == "the program did not come here"
 
 
 def test_a_program_without_backward_is_fine_and_says_so(answered):

@@ -159,6 +159,7 @@ def _add_running(parser: argparse.ArgumentParser) -> Any:
     group.add_argument("--python", metavar="FILE", help="the interpreter (default: that of the active environment)")
     group.add_argument("--device", metavar="NAME", help="redirect every device request there, such as cpu")
     group.add_argument("--time-limit", type=float, metavar="SECONDS", help="for each program (default: 120)")
+    group.add_argument("--iterations", type=int, metavar="N", help="stop each program when N were seen (default: 2)")
     return group
 
 
@@ -184,7 +185,13 @@ def settings_of(options: argparse.Namespace) -> Mapping[str, Any]:
     return {**table, **({"verify": running} if running else {})}
 
 
-_RUNNING = {"run": "run", "python": "python", "device": "device", "time-limit": "time_limit"}
+_RUNNING = {
+    "run": "run",
+    "python": "python",
+    "device": "device",
+    "time-limit": "time_limit",
+    "iterations": "iterations",
+}
 
 
 def _listed(values: Sequence[str]) -> list[str]:

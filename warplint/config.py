@@ -44,12 +44,16 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """What ``--verify`` runs, by which interpreter, on which device, and for how long (seconds a program)."""
+    """What ``--verify`` runs, by which interpreter, on which device, for how long (seconds a program) and how far.
+
+    ``iterations``: a program is stopped when so many of its iterations were seen.
+    """
 
     run: tuple[str, ...] = ()
     python: str | None = None
     device: str | None = None
     time_limit: float = 120.0
+    iterations: int = 2
 
 
 @dataclass(frozen=True)
@@ -178,6 +182,7 @@ def as_table(settings: Settings) -> dict[str, object]:
             "python": verify.python,
             "device": verify.device,
             "time-limit": verify.time_limit,
+            "iterations": verify.iterations,
         },
     }
 
@@ -253,6 +258,12 @@ def _seconds(value: object) -> float:
     return float(value)
 
 
+def _positive(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"expected a whole number above 0, not {_shown(value)}")
+    return value
+
+
 def _severity(value: object) -> Severity:
     words = [severity.value for severity in Severity]
     if value not in words:
@@ -293,6 +304,7 @@ _VERIFY_READERS: Mapping[str, Callable[[Any], Any]] = {
     "python": _string,
     "device": _string,
     "time-limit": _seconds,
+    "iterations": _positive,
 }
 
 

@@ -123,6 +123,7 @@ def _program(program: ProgramRun) -> dict[str, Any]:
         "launches": program.launches,
         "warp": program.warp,
         "device": program.device,
+        "stopped": program.stopped,
         "problem": program.problem,
         "notes": list(program.notes),
     }

@@ -41,7 +41,10 @@ class BuildCount:
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """One program that was run. ``problem``: why it could not be judged, or not to its end; empty where it was."""
+    """One program that was run. ``problem``: why it could not be judged, or not to its end; empty where it was.
+
+    ``stopped``: where it was stopped because enough was seen (``after 2 iterations``); empty where it ran to its end.
+    """
 
     command: str
     seconds: float
@@ -51,6 +54,7 @@ class ProgramRun:
     device: str = ""
     problem: str = ""
     notes: tuple[str, ...] = ()
+    stopped: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Report
 EXPERIMENTS: Mapping[Experiment, str] = {
     Experiment.FINITE_DIFFERENCE: "finite differences",
     Experiment.KERNEL_CHECK: "a check of the kernel alone",
+    Experiment.FLAT_GRADIENT: "a gradient that is zero, rightly",
     Experiment.BUILD_COUNT: "a count of builds",
     Experiment.OPTION_VALUE: "the value read back",
     Experiment.NONE: "",
@@ -80,6 +81,8 @@ def program(run: ProgramRun) -> Iterator[str]:
     where = ", ".join(part for part in (f"Warp {run.warp}" if run.warp else "", run.device) if part)
     seen = f"{counted(run.launches, 'launch')}, {counted(run.backward_calls, 'backward call')}"
     yield f"ran `{run.command}` for {run.seconds:.1f} s: {seen}" + (f" ({where})" if where else "")
+    if run.stopped:
+        yield f"  stopped {run.stopped}; --iterations N looks at more"
     if run.problem:
         yield f"  not judged to the end: {run.problem}"
     yield from (f"  {note}" for note in run.notes)

@@ -46,6 +46,9 @@ from warplint.verify.records import to_json
 RUN_VARIABLE = "WARPLINT_RUN"
 """Environment variable with a token of the run: what the program started and left behind is found by it."""
 
+ITERATIONS = 2
+"""Complete iterations after which a run is stopped: stale accumulation and carried state show in the second only."""
+
 
 class Purpose(str, enum.Enum):
     """What a child is for; each has its own module on the child's side."""
@@ -109,6 +112,8 @@ class Request:
     device: str | None = None
     isolated_cache: bool = False
     seed: int = 0
+    iterations: int = ITERATIONS
+    """Complete iterations (backward calls whose gradient was used or cleared) after which the run is stopped."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Files (absolute real paths) that are to have another text in this run: a fix that is tried out."""
 

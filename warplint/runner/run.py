@@ -14,7 +14,7 @@ from pathlib import Path
 from warplint.runner import answers
 from warplint.runner.command import Command, find_interpreter
 from warplint.runner.process import Exit, Limits, Tick, supervise
-from warplint.runner.protocol import RUN_VARIABLE, KernelTarget, Purpose, Request, write_request
+from warplint.runner.protocol import ITERATIONS, RUN_VARIABLE, KernelTarget, Purpose, Request, write_request
 from warplint.runner.result import RunResult, last_place
 from warplint.verify.records import Program
 
@@ -38,7 +38,8 @@ class RunOptions:
     ``python``: the user's interpreter (None: the active environment's). ``device``: redirect every device request
     there. ``limits``: per child. ``folder``: its working directory (default: where warplint was started). ``cache``:
     an isolated kernel cache; None uses the user's own, which is then never cleared. ``texts``: files that are to have
-    another text in this run. ``tick``: called while the child runs.
+    another text in this run. ``iterations``: complete iterations after which a run is stopped. ``tick``: called while
+    the child runs.
     """
 
     python: str | None = None
@@ -47,6 +48,7 @@ class RunOptions:
     folder: str | None = None
     cache: str | None = None
     seed: int = 0
+    iterations: int = ITERATIONS
     texts: Mapping[str, str] = field(default_factory=dict)
     tick: Tick = _silent
 
@@ -111,6 +113,7 @@ def _request(
         device=options.device,
         isolated_cache=options.cache is not None,
         seed=options.seed,
+        iterations=options.iterations,
         texts={os.path.realpath(path): text for path, text in options.texts.items()},
     )
 

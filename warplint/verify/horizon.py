@@ -1,4 +1,4 @@
-"""When enough was seen: after two complete groups, at the limit of time or memory."""
+"""When enough was seen: after two complete groups (or as many as are asked for), at the limit of time or memory."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from warplint.runner.protocol import ITERATIONS
 from warplint.verify.log import Log
 
-GROUPS = 2
-"""Stale accumulation and carried state show in the second iteration only."""
-GROUPS_IN_ALL = 12
-"""Complete groups of different ``with tape`` statements that are enough in all."""
+SITES = 6
+"""Complete groups of different ``with tape`` statements that are enough in all, for each iteration asked for."""
 
-UNFINISHED = 8
-"""Backward calls whose gradients nobody ever uses or clears: stop after so many."""
+UNFINISHED = 4
+"""Backward calls whose gradients nobody ever uses or clears: stop after so many for each iteration asked for."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +29,17 @@ class Budget:
 class Horizon:
     """Counts complete groups: a backward call whose gradient was used or cleared, or whose leaf was written.
 
-    They are counted by the ``with tape`` they belong to.
+    They are counted by the ``with tape`` they belong to; ``iterations`` of one are enough. ``seen`` says how far it
+    went, in words, once it has stopped.
 
     ``stop(reason)`` is called where the program is about to begin something new; it need not return. ``keep`` is called
     at the first array with a gradient and in front of the first ``with tape`` of an iteration: a snapshot's time.
     """
 
-    def __init__(self, budget: Budget, stop: Callable[[str], None]) -> None:
+    def __init__(self, budget: Budget, stop: Callable[[str], None], iterations: int = ITERATIONS) -> None:
         self.budget = budget
+        self.iterations = iterations
+        self.seen = ""
         self.stop = stop
         self.keep: Callable[[], None] = lambda: None
         self._complete = Counter[object]()
@@ -76,11 +78,12 @@ class Horizon:
             fresh = True
             self._pending = 0
             self._finished = False
-            if self._complete[site] < GROUPS:
+            if self._complete[site] < self.iterations:
                 log.checkpoints.begin(log.next_index)
         self._site = site
-        enough = self._complete[site] >= GROUPS or self._complete.total() >= GROUPS_IN_ALL
-        if enough or self._pending >= UNFINISHED:
+        enough = self._complete[site] >= self.iterations or self._complete.total() >= SITES * self.iterations
+        if enough or self._pending >= UNFINISHED * self.iterations:
+            self.seen = self._told(site, enough)
             self.begin_anew()
             self.stop("horizon")
         elif not log.backwards and self.over_budget(log) and not any(record.entries for record in log.tapes):
@@ -88,6 +91,13 @@ class Horizon:
         self._open = True
         if fresh:
             self.keep()
+
+    def _told(self, site: object, enough: bool) -> str:
+        """How much was seen, in words."""
+        if not enough:
+            return f"{self._pending} backward calls whose gradients nothing used"
+        rounds = self._complete[site] if self._complete[site] >= self.iterations else self._complete.total()
+        return f"{rounds} iteration{'' if rounds == 1 else 's'}"
 
     def begin_anew(self) -> None:
         """Count from zero again."""

@@ -143,6 +143,8 @@ class Program:
     stopped: str
     """``horizon`` (enough was seen), ``end`` (it ran out), ``exit N``, ``raised``, ``time limit``, ``killed`` …"""
     reason: str = ""
+    seen: str = ""
+    """At the horizon: how much was seen, in words (``2 iterations``)."""
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,7 @@ class _Session:
             python=verify.python,
             device=verify.device,
             limits=Limits(verify.time_limit),
+            iterations=verify.iterations,
             tick=lambda seconds: self.say(doing, seconds),
         )
 
@@ -211,6 +212,7 @@ def _program(result: RunResult, device: str | None) -> ProgramRun:
         device=device or "",
         problem=result.problem or "",
         notes=tuple(notes),
+        stopped=f"after {program.seen}" if program is not None and program.seen else "",
     )
 
 

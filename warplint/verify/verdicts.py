@@ -15,6 +15,7 @@ from warplint.finding import Experiment, Finding, Severity, Source, Status, Verd
 from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.evidence import Evidence, checks_of, spot, spots
 from warplint.verify.figures import comparison, figures_of, leaf_name, number
+from warplint.verify.flat_verdicts import by_flat_gradient
 from warplint.verify.records import (
     ConfigSeen,
     Culprit,
@@ -97,6 +98,10 @@ def _not_reached(finding: Finding, runs: Sequence[Evidence], experiment: Experim
         return Verdict(Status.NOT_REACHED, f"the program did not come here: {problems[0]}", experiment)
     if not runs:
         return Verdict(Status.NOT_REACHED, "no program that comes here was run", experiment)
+    seen = next((run.result.program.seen for run in runs if run.result.program and run.result.program.seen), "")
+    if seen:
+        reason = f"not reached in the part that was run (stopped after {seen}; --iterations N looks at more)"
+        return Verdict(Status.NOT_REACHED, reason, experiment)
     which = "the program" if len(runs) == 1 else f"none of the {len(runs)} programs"
     return Verdict(Status.NOT_REACHED, f"{which} {'did not come' if len(runs) == 1 else 'came'} here", experiment)
 
@@ -311,5 +316,6 @@ def _rebuilt(module: str, run: Evidence) -> int:
 _BY_RUN: Mapping[Experiment, Callable[[Finding, Evidence], Verdict | None]] = {
     Experiment.FINITE_DIFFERENCE: _by_finite_difference,
     Experiment.KERNEL_CHECK: _by_kernel_check,
+    Experiment.FLAT_GRADIENT: by_flat_gradient,
     Experiment.OPTION_VALUE: _by_option_value,
 }

@@ -1,0 +1,83 @@
+"""How far a program is run: so many iterations as are asked for, and what is said of the rest."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from warplint import cli
+from warplint.config import VerifySettings
+from warplint.runner.protocol import ITERATIONS
+from warplint.verify.horizon import Budget, Horizon
+from warplint.verify.log import Log
+
+FIVE = """\
+import warp as wp
+import numpy as np
+
+@wp.kernel
+def square(x: wp.array(dtype=float), loss: wp.array(dtype=float)):
+    wp.atomic_add(loss, 0, x[wp.tid()] * x[wp.tid()])
+
+x = wp.array([0.5, 1.5], dtype=float, requires_grad=True)
+total = np.zeros(2)
+for step in range(5):
+    loss = wp.zeros(1, dtype=float, requires_grad=True)
+    with wp.Tape() as tape:
+        wp.launch(square, dim=2, inputs=[x, loss])
+    tape.backward(loss)
+    total += x.grad.numpy()
+    tape.zero()
+"""
+
+
+def rounds_until_stopped(iterations: int, used: bool) -> tuple[int, str]:
+    """How many backward calls of one ``with tape`` there are before the horizon stops, and what it says."""
+    stopped: list[str] = []
+    horizon = Horizon(Budget(), stopped.append, iterations)
+    log = Log()
+    for done in range(100):
+        horizon.entering(log, "site")
+        if stopped:
+            return done, horizon.seen
+        horizon.backward_done()
+        if used:
+            horizon.gradient_used()
+    raise AssertionError("it never stopped")
+
+
+def test_it_stops_after_the_iterations_that_are_asked_for():
+    assert rounds_until_stopped(1, used=True) == (1, "1 iteration")
+    assert rounds_until_stopped(2, used=True) == (2, "2 iterations")
+    assert rounds_until_stopped(5, used=True) == (5, "5 iterations")
+
+
+def test_backward_calls_that_nobody_uses_are_no_iterations():
+    assert rounds_until_stopped(2, used=False) == (8, "8 backward calls whose gradients nothing used")
+    assert rounds_until_stopped(3, used=False)[0] == 12
+
+
+def test_the_setting_has_the_default_of_the_request():
+    assert VerifySettings().iterations == ITERATIONS
+
+
+@pytest.mark.warp
+def test_a_longer_program_says_where_it_was_stopped(tmp_path: Path, monkeypatch, capsys):
+    pytest.importorskip("warp")
+    monkeypatch.chdir(tmp_path)
+    Path("five.py").write_text(FIVE)
+    words = ["--verify", "--device", "cpu", "--python", sys.executable, "five.py"]
+
+    def program(*more: str) -> dict[str, object]:
+        cli.main([*words, "--format", "json", *more])
+        (ran,) = json.loads(capsys.readouterr().out)["programs"]
+        return {key: ran[key] for key in ("backward_calls", "stopped", "problem")}
+
+    assert program() == {"backward_calls": 2, "stopped": "after 2 iterations", "problem": ""}
+    assert program("--iterations", "4") == {"backward_calls": 4, "stopped": "after 4 iterations", "problem": ""}
+    assert program("--iterations", "9") == {"backward_calls": 5, "stopped": "", "problem": ""}
+    cli.main(words)
+    assert "  stopped after 2 iterations; --iterations N looks at more\n" in capsys.readouterr().out
