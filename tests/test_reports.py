@@ -287,6 +287,21 @@ def test_sarif_fingerprints_survive_added_lines_and_tell_equal_lines_apart() -> 
     assert before[0] != before[1]
 
 
+def test_a_wrong_gradient_that_no_finding_explains_is_reported_by_itself() -> None:
+    check = GradientCheck("x", "a,b.py", 3, "fail", 1.0, 2.0, 0.5, unexplained=True)
+    explained = GradientCheck("y", "a,b.py", 4, "fail", 1.0, 2.0, 0.5)
+    given = report(SWAP, verification=Verification(gradients=(check, explained)))
+    annotations = [line for line in rendered("github", given).splitlines() if "title=wrong gradient" in line]
+    place = "::error file=a%2Cb.py,line=3,title=wrong gradient::"
+    assert annotations == [f"{place}gradient of `x` (a,b.py:3) is wrong: AD 1, FD 2, off by 50 %25"]
+    assert "\na,b.py:3:1: wrong gradient: gradient of `x`" in rendered("concise", given)
+    (run,) = json.loads(rendered("sarif", given))["runs"]
+    assert [result["ruleId"] for result in run["results"]] == ["NVW101", "wrong gradient"]
+    assert run["results"][1]["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
+    cases = ElementTree.fromstring(rendered("junit", given)).iter("testcase")
+    assert [case.get("name") for case in cases] == ["NVW101 ping-pong", "wrong gradient x"]
+
+
 def test_junit_is_xml_with_a_failed_test_for_each_finding() -> None:
     odd = Finding("NVW900", "unreadable", Severity.WARNING, Span("a.py", 1), "a \x00 <null> & more")
     root = ElementTree.fromstring(rendered("junit", report(SWAP, odd, verification=VERIFICATION)))

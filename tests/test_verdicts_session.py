@@ -74,6 +74,28 @@ def test_a_problem_of_the_program_is_told_and_the_findings_are_not_reached(answe
     assert judged.verdict.status is Status.NOT_REACHED
 
 
+def test_a_wrong_gradient_is_explained_by_a_confirmed_finding_alone(answered):
+    path = answered.path
+    failed = gradient(path, GradientStatus.FAIL)
+    result, _ = answered(*trace(path), failed, ran())
+    assert [check.leaf for check in result.unexplained] == ["a"]
+    convicted = gradient(path, GradientStatus.FAIL, repaired_by=(Repair.MEMORY,), culprits=(overwritten(path),))
+    result, _ = answered(*trace(path), convicted, ran(), findings=[ping_pong(path)])
+    assert result.unexplained == ()
+
+
+def test_a_program_is_judged_when_one_of_its_gradients_is(answered):
+    path = answered.path
+    unclear, right = gradient(path, GradientStatus.INCONCLUSIVE), gradient(path, GradientStatus.PASS)
+    result, _ = answered(*trace(path), unclear, ran())
+    assert result.programs[0].problem == "its gradient could not be judged: too much noise"
+    assert not result.judged
+    assert answered(*trace(path), unclear, right, ran())[0].judged
+    result, _ = answered(*trace(path), ran(reason="the time limit ended the judging"))
+    assert result.programs[0].problem == "no gradient was judged: the time limit ended the judging"
+    assert answered(*trace(path), right, ran(reason="the time limit ended the judging"))[0].judged
+
+
 def test_what_lies_behind_the_part_that_was_run_is_not_reached_in_it(answered):
     path = answered.path
     finding = replace(ping_pong(path, 40), anchor=ping_pong(path).anchor)

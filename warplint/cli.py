@@ -23,7 +23,8 @@ OK, FINDINGS, FAILED, INTERRUPTED = 0, 1, 2, 130
 
 _EPILOG = """\
 exit status: 0 nothing to report, 1 findings, 2 the tool or its use failed.
-With --verify: 1 when a finding is confirmed, else 2 when a program could not be judged, else 0.
+With --verify: 1 when a finding is confirmed or a gradient is wrong that no finding explains, else 2 when a program
+could not be judged, else 0.
 """
 
 

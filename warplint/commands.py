@@ -271,7 +271,8 @@ def _status(report: Report, options: argparse.Namespace) -> int:
         failing = [finding for finding in report.findings if not _is_refuted(finding)]
     else:
         failing = [finding for finding in report.findings if _is_confirmed(finding) or _is_unprovable(finding, report)]
-    if failing and not options.exit_zero:
+    wrong = verification is not None and verification.unexplained
+    if (failing or wrong) and not options.exit_zero:
         return cli.FINDINGS
     if report.errors or (verification is not None and not verification.judged):
         return cli.FAILED

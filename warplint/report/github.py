@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from warplint.finding import Finding, Severity
 from warplint.report import words
 from warplint.report.look import Look
-from warplint.report.model import Report
+from warplint.report.model import GradientCheck, Report
 
 _COMMANDS = {Severity.INFO: "notice", Severity.WARNING: "warning", Severity.ERROR: "error"}
 
@@ -22,6 +22,7 @@ def render(report: Report, look: Look) -> str:
 def _lines(report: Report) -> Iterator[str]:
     yield from (_annotation(finding) for finding in report.findings)
     ran = report.verification
+    yield from (_wrong(check) for check in (ran.unexplained if ran else ()))
     problems = [f"`{p.command}`: {p.problem}" for p in ran.programs if p.problem] if ran else []
     for error in (*report.errors, *(ran.errors if ran else ()), *problems):
         yield f"::error title=warplint::{escaped(error)}"
@@ -38,6 +39,11 @@ def _annotation(finding: Finding) -> str:
     properties["title"] = f"{finding.code} {finding.name}"
     named = ",".join(f"{key}={escaped_property(value)}" for key, value in properties.items())
     return f"::{_COMMANDS[finding.severity]} {named}::{escaped(message(finding))}"
+
+
+def _wrong(check: GradientCheck) -> str:
+    place = f"file={escaped_property(workspace_path(check.path))},line={check.line}," if check.path else ""
+    return f"::error {place}title={words.WRONG}::{escaped(words.gradient(check))}"
 
 
 def message(finding: Finding) -> str:

@@ -101,6 +101,7 @@ def _gradient(check: GradientCheck) -> dict[str, Any]:
         "fd": check.fd,
         "relative_error": check.relative_error,
         "reason": check.reason,
+        "unexplained": check.unexplained,
         "program": check.program,
     }
 

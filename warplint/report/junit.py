@@ -10,7 +10,7 @@ from warplint.finding import Finding
 from warplint.report import words
 from warplint.report.github import message
 from warplint.report.look import Look
-from warplint.report.model import Report
+from warplint.report.model import GradientCheck, Report
 
 _FORBIDDEN = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -21,6 +21,9 @@ def render(report: Report, look: Look) -> str:
     root = xml.Element("testsuites", name="warplint")
     for path, findings in groupby(report.findings, key=lambda finding: finding.span.path):
         _suite(root, path, tuple(findings))
+    wrong = report.verification.unexplained if report.verification else ()
+    for path, checks in groupby(sorted(wrong, key=lambda check: check.path), key=lambda check: check.path):
+        _gradients(root, path, tuple(checks))
     errors = [*report.errors, *(report.verification.errors if report.verification else ())]
     if errors:
         suite = xml.SubElement(root, "testsuite", name="warplint", tests=str(len(errors)), errors=str(len(errors)))
@@ -43,6 +46,16 @@ def _suite(root: xml.Element, path: str, findings: tuple[Finding, ...]) -> None:
         case = xml.SubElement(suite, "testcase", place)
         failure = xml.SubElement(case, "failure", message=_clean(finding.message), type=finding.severity.value)
         failure.text = _clean(f"{path}:{finding.span.line}:{finding.span.column}\n{message(finding)}")
+
+
+def _gradients(root: xml.Element, path: str, checks: tuple[GradientCheck, ...]) -> None:
+    """The gradients that are wrong without a finding that says by what."""
+    count = str(len(checks))
+    suite = xml.SubElement(root, "testsuite", name=_clean(path), tests=count, failures=count, errors="0")
+    for check in checks:
+        place = {"name": f"{words.WRONG} {check.leaf}", "classname": _clean(path), "line": str(check.line)}
+        case = xml.SubElement(suite, "testcase", place)
+        xml.SubElement(case, "failure", message=_clean(words.gradient(check)), type="error")
 
 
 def _clean(text: str) -> str:

@@ -15,7 +15,10 @@ from warplint.rule import Rule
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """One leaf's gradient against finite differences. ``status``: ``pass``, ``fail``, ``flat`` or ``inconclusive``."""
+    """One leaf's gradient against finite differences. ``status``: ``pass``, ``fail``, ``flat`` or ``inconclusive``.
+
+    ``unexplained``: it is wrong, and no confirmed finding says by what; then it is something to report by itself.
+    """
 
     leaf: str
     path: str
@@ -26,6 +29,7 @@ class GradientCheck:
     relative_error: float | None = None
     reason: str = ""
     program: str = ""
+    unexplained: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,11 @@ class Verification:
     builds: tuple[BuildCount, ...] = ()
     programs: tuple[ProgramRun, ...] = ()
     errors: tuple[str, ...] = ()
+
+    @property
+    def unexplained(self) -> tuple[GradientCheck, ...]:
+        """The gradients that are wrong without a finding that says by what."""
+        return tuple(check for check in self.gradients if check.unexplained)
 
     @property
     def judged(self) -> bool:

@@ -18,7 +18,7 @@ from warplint.finding import Finding, Fix, Severity, Span
 from warplint.report import words
 from warplint.report.json_report import finding_json, finite
 from warplint.report.look import LinesOf, Look
-from warplint.report.model import Report
+from warplint.report.model import GradientCheck, Report
 from warplint.rule import Rule
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -49,7 +49,10 @@ def _run(report: Report, lines_of: LinesOf) -> dict[str, Any]:
             }
         },
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding, order, seen, lines_of) for finding in report.findings],
+        "results": [
+            *(_result(finding, order, seen, lines_of) for finding in report.findings),
+            *(_wrong(check) for check in (ran.unexplained if ran else ())),
+        ],
         "invocations": [
             {
                 "executionSuccessful": not errors,
@@ -96,6 +99,14 @@ def _result(
         result["codeFlows"] = [{"threadFlows": [{"locations": flow}]}]
     if finding.fix is not None and finding.fix.edits:
         result["fixes"] = [_fix(finding.fix)]
+    return result
+
+
+def _wrong(check: GradientCheck) -> dict[str, Any]:
+    """A gradient that is wrong without a finding that says by what."""
+    result: dict[str, Any] = {"ruleId": words.WRONG, "level": "error", "message": {"text": words.gradient(check)}}
+    if check.path:
+        result["locations"] = [_location(Span(check.path, check.line, 1))]
     return result
 
 

@@ -88,6 +88,9 @@ def program(run: ProgramRun) -> Iterator[str]:
     yield from (f"  {note}" for note in run.notes)
 
 
+WRONG = "wrong gradient"
+"""What a wrong gradient is called where it is reported without a finding."""
+
 NOTHING_RUN = "nothing was run: no program among these files (--run names one)"
 
 

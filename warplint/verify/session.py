@@ -23,7 +23,7 @@ from warplint.runner.protocol import EntryKind
 from warplint.trace.interpreter import Interpretation
 from warplint.verify.evidence import Evidence
 from warplint.verify.plan import kernel_targets, plan, reaches
-from warplint.verify.records import Gradient, KernelCheck, Note
+from warplint.verify.records import Gradient, GradientStatus, KernelCheck, Note
 from warplint.verify.trace_of import recorded_trace
 from warplint.verify.verdicts import Measurements, judge
 
@@ -93,9 +93,9 @@ class _Session:
         judged = judge(asked, measured, experiments)
         return Verification(
             findings=judged,
-            gradients=tuple(gradient for each in runs for gradient in _gradients(each)),
+            gradients=tuple(gradient for each in runs for gradient in _gradients(each, judged)),
             builds=tuple(count for each in measured.builds for count in _build_counts(each.before)),
-            programs=tuple(_program(each.result, self.settings.verify.device) for each in runs),
+            programs=tuple(_program(each, self.settings.verify.device) for each in runs),
             errors=tuple(errors),
         )
 
@@ -174,7 +174,8 @@ class _Session:
         return tuple(compared)
 
 
-def _gradients(evidence: Evidence) -> Iterable[GradientCheck]:
+def _gradients(evidence: Evidence, judged: Iterable[Finding]) -> Iterable[GradientCheck]:
+    confirmed = [each for each in judged if each.verdict is not None and each.verdict.status is Status.CONFIRMED]
     for gradient in evidence.result.of(Gradient):
         span = evidence.places.span(gradient.allocated[-1]) if gradient.allocated else None
         yield GradientCheck(
@@ -187,7 +188,15 @@ def _gradients(evidence: Evidence) -> Iterable[GradientCheck]:
             relative_error=gradient.relative_error,
             reason=gradient.reason,
             program=evidence.result.command,
+            unexplained=gradient.status is GradientStatus.FAIL
+            and not any(_explains(finding, gradient, evidence) for finding in confirmed),
         )
+
+
+def _explains(finding: Finding, gradient: Gradient, evidence: Evidence) -> bool:
+    """Whether the confirmed finding says why the gradient is wrong: a repair names it, or its tape passes there."""
+    named = any(evidence.names(culprit, finding) for culprit in gradient.culprits)
+    return named or gradient in evidence.gradients_about(finding)
 
 
 def _build_counts(builds: Builds) -> Iterable[BuildCount]:
@@ -198,7 +207,8 @@ def _build_counts(builds: Builds) -> Iterable[BuildCount]:
         yield BuildCount(module, len(cold), len(warm), builds.command, round(seconds, 3))
 
 
-def _program(result: RunResult, device: str | None) -> ProgramRun:
+def _program(evidence: Evidence, device: str | None) -> ProgramRun:
+    result = evidence.result
     program = result.program
     notes = [note.text for note in result.of(Note) if not note.topic.startswith("no-")]
     if program is not None and not program.backward_calls and result.problem is None:
@@ -210,10 +220,27 @@ def _program(result: RunResult, device: str | None) -> ProgramRun:
         launches=program.launches if program is not None else 0,
         warp=program.warp if program is not None else "",
         device=device or "",
-        problem=result.problem or "",
+        problem=result.problem or _undecided(evidence),
         notes=tuple(notes),
         stopped=f"after {program.seen}" if program is not None and program.seen else "",
     )
+
+
+def _undecided(evidence: Evidence) -> str:
+    """Why nothing is known of a program that computes gradients; empty where one is judged, or where there is none."""
+    result, gradients = evidence.result, evidence.gradients
+    if any(gradient.status is not GradientStatus.INCONCLUSIVE for gradient in gradients):
+        return ""
+    failed = [note.text for note in result.of(Note) if note.topic in ("unsupported", "engine")]
+    if failed:
+        return failed[0]
+    if gradients:
+        which = "its gradient" if len(gradients) == 1 else f"none of its {len(gradients)} gradients"
+        return f"{which} could {'not ' if len(gradients) == 1 else ''}be judged: {gradients[0].reason}"
+    program = result.program
+    if program is not None and program.backward_calls and program.reason:
+        return f"no gradient was judged: {program.reason}"
+    return ""
 
 
 def _count(kernels: int) -> str:
