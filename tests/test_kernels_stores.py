@@ -163,7 +163,7 @@ def test_multiplying_an_element_in_place_loses_the_multipliers_gradient(body, gi
     ],
 )
 def test_factors_without_gradient_and_whole_locals_are_harmless(body, parameters):
-    assert kernel(body, parameters).faults == ()
+    assert [fault for fault in kernel(body, parameters).faults if fault.kind is not KernelFaultKind.FLAT] == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Components that are assigned again and locals that loops overwrite, on launches: what decides is what is differentiated."""
+"""Components assigned again and locals that loops overwrite, on launches: what is differentiated decides."""
 
 from __future__ import annotations
 

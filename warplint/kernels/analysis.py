@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from warplint.finding import Span
@@ -22,7 +23,7 @@ from warplint.kernels.ledger import MOST_STEPS, File, Ledger, Overrun, StoreReco
 from warplint.kernels.operations import Frame
 from warplint.kernels.source import Constant, KernelSource, span_of, text_of
 from warplint.kernels.statements import Interpreter, parameter_value
-from warplint.kernels.summary import KernelSummary, Need, Parameter, Read, Store, StoreKind
+from warplint.kernels.summary import Cut, KernelSummary, Need, Parameter, Read, Store, StoreKind
 from warplint.kernels.types import Kind, Type
 from warplint.kernels.values import members, union
 from warplint.names import dotted
@@ -188,6 +189,7 @@ class _Analysis:
         ledger, value = self.ledger, record.value
         active = ledger.path_names(value.active)
         every_thread = self._every_thread(record)
+        cuts = ledger.cuts(value.cuts)
         return Store(
             record.path,
             record.symbol,
@@ -197,12 +199,13 @@ class _Analysis:
             active,
             ledger.path_names(value.depends) | active,
             self._needs(record),
-            tuple((path, cut) for path, cut in ledger.cut_names(value.cuts) if path not in active),
+            _distinct((ledger.path_name(cut.path), cut.why) for cut in cuts if not value.active >> cut.path & 1),
             not record.component,
             record.conditional,
             ledger.path_names(record.multiplier),
             _covers_array(record, every_thread),
             record.component,
+            _distinct((ledger.path_name(cut.path), cut.why) for cut in cuts if cut.node is not None),
             every_thread=every_thread,
         )
 
@@ -251,6 +254,10 @@ def _covers_array(record: StoreRecord, every_thread: bool | None) -> bool | None
     if record.loops or every_thread is None or all(isinstance(index.constant, int) for index in record.index):
         return None
     return False
+
+
+def _distinct(cuts: Iterable[tuple[str, Cut]]) -> tuple[tuple[str, Cut], ...]:
+    return tuple(dict.fromkeys(cuts))
 
 
 def _shortened(text: str) -> str:

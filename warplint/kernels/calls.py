@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
 from warplint.kernels import types
+from warplint.kernels.adjoints import adjoint_of
 from warplint.kernels.elements import LONGEST_SYMBOL
 from warplint.kernels.ledger import File, Token, TokenKind
 from warplint.kernels.operations import End, Frame
@@ -14,7 +15,7 @@ from warplint.kernels.source import Adjoint, Builtin, Function, Struct, TypeAlia
 from warplint.kernels.stores import Stores, Target
 from warplint.kernels.summary import Cut, StoreKind
 from warplint.kernels.types import COMPOSITES, Kind, Type
-from warplint.kernels.values import ABSENT, NOTHING, Place, Value, joined, union, without
+from warplint.kernels.values import ABSENT, NOTHING, Place, Value, joined, needing, union, without
 from warplint.names import dotted
 
 DEEPEST_CALL = 32
@@ -72,7 +73,7 @@ class Calls(Stores):
         if isinstance(callee, ast.Call):
             outer = self.builtin_of(callee.func)
             if outer == "grad":
-                return self.flat(self.arguments(node), Cut.NONDIFFERENTIABLE)
+                return self.flat(self.arguments(node), Cut.NONDIFFERENTIABLE, node)
             if outer == "static":
                 function = self.evaluate(callee)
                 if isinstance(function.meaning, Function):
@@ -175,7 +176,7 @@ class Calls(Stores):
         """A constructor or a cast."""
         arguments = self.arguments(node) if values is None else values
         if of.kind is Kind.SCALAR:
-            return self._cast(of, arguments)
+            return self._cast(of, arguments, node)
         value = self.linear(arguments)
         if of.kind is Kind.UNKNOWN:
             return value
@@ -188,7 +189,7 @@ class Calls(Stores):
             value.components = tuple(arguments) if len(arguments) > 1 else None
         return value
 
-    def _cast(self, of: Type, arguments: list[Value]) -> Value:
+    def _cast(self, of: Type, arguments: list[Value], node: ast.AST) -> Value:
         """``float(x)`` passes gradient, ``int(x)`` of a real number stops it."""
         if not arguments:
             return Value(type=of)
@@ -199,7 +200,7 @@ class Calls(Stores):
             return argument.like(
                 type=of, constant=kept, fixed=False, components=None, symbol="" if of.floating else argument.symbol
             )
-        return self.flat(arguments).like(type=of, symbol="")
+        return self.flat(arguments, node=node).like(type=of, symbol="")
 
     def _new_struct(self, struct: Struct, node: ast.Call) -> Value:
         """A new instance of a struct."""
@@ -305,9 +306,11 @@ class Calls(Stores):
         given = [*values, *keywords.values()]
         if function.adjoint in (Adjoint.NATIVE, Adjoint.NATIVE_MISSING):
             return self._native(function, given, node)
+        stores = len(self.ledger.stores)
         value = self._executed(function, values, keywords, node)
         if function.adjoint is Adjoint.CUSTOM:
-            value = self._custom(value, given, node)
+            written = {store.path for store in self.ledger.stores[stores:]}
+            value = self._with_adjoint(function, values, written, self._custom(value, given, node), value.active)
         if function.replay is not None:
             tokens = self._replayed(function.replay, values, keywords, node)
             value = value.like(tokens=tokens, components=None, fields=None)
@@ -384,6 +387,34 @@ class Calls(Stores):
         needs = arguments.needs | self.need(value.tokens | arguments.tokens, active, node)
         return value.like(active=active, needs=needs, components=None, fields=None)
 
+    def _with_adjoint(
+        self, function: Function, values: Sequence[Value], written: set[str], value: Value, flowing: int
+    ) -> Value:
+        """What a custom adjoint in sight leaves out, or assigns where it had to add."""
+        if function.gradient is None:
+            return value
+        text, file = adjoint_of(function.gradient.node), File(function.gradient.path, function.gradient.lines)
+        needs = 0
+        for name, argument in zip(text.parameters, values, strict=False):
+            own = [place for place in argument.places if argument.type.floating is not False]
+            paths = argument.active | union(self.ledger.path_bit(each.path) for each in own if each.path not in written)
+            if name not in text.mentioned:
+                omitted = paths & flowing
+                needs |= self.adjoint_need(TokenKind.OMITTED, omitted, name, function.gradient.node, file)
+            for statement, index in text.assigned.get(name, ()):
+                if index is None and argument.active:
+                    self.ledger.watched.setdefault(argument, []).append((name, statement, file))
+                    again = any(id(argument) in entry for entry in self.loop_entries)
+                    given = argument.active if again else 0
+                    needs |= self.adjoint_need(TokenKind.ASSIGNED, given, name, statement, file)
+                elif index in text.parameters and self._is_shared(text.parameters.index(index), values):
+                    needs |= self.adjoint_need(TokenKind.ASSIGNED, paths, name, statement, file)
+        return needing(value, needs) if needs else value
+
+    def _is_shared(self, position: int, values: Sequence[Value]) -> bool:
+        """Whether an argument, used as an index, is the same for all threads."""
+        return position < len(values) and not values[position].threads and not values[position].depends
+
     def _native(self, function: Function, given: Sequence[Value], node: ast.Call) -> Value:
         """A native snippet: it may read and store to any array it gets; without an adjoint, gradient stops here."""
         missing = function.adjoint is Adjoint.NATIVE_MISSING
@@ -393,7 +424,10 @@ class Calls(Stores):
                 unknown = Place(place.path, (*place.indices, Value(symbol=self.ledger.fresh_symbol())))
                 loads.append(self.load(unknown, argument.type, node))
         inputs = [*(argument for argument in given if not argument.places), *loads]
-        value = self.flat(inputs, Cut.NATIVE) if missing else self.apply("", inputs, node)
+        if missing:
+            value = self.flat(inputs, Cut.NATIVE, function.node, File(function.path, function.lines))
+        else:
+            value = self.apply("", inputs, node)
         for argument in given:
             for place in argument.places:
                 unknown = Place(place.path, (*place.indices, Value(symbol=self.ledger.fresh_symbol())))

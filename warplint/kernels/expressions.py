@@ -9,8 +9,9 @@ from typing import Any
 
 from warplint.kernels import types
 from warplint.kernels.elements import LONGEST_SYMBOL, Elements
+from warplint.kernels.ledger import File, Token, TokenKind
 from warplint.kernels.source import Builtin, Constant, Meaning, Unknown
-from warplint.kernels.values import Value, constant, joined
+from warplint.kernels.values import Value, constant, joined, needing, union
 from warplint.names import dotted
 
 _OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
@@ -74,7 +75,19 @@ class Expressions(Elements, ABC):
     def name(self, node: ast.Name) -> Value:
         """A local, or what the scope says."""
         known = self.frame.locals.get(node.id)
-        return known if known is not None else self.captured(node.id)
+        if known is None:
+            return self.captured(node.id)
+        return self._contributing(known) if known in self.ledger.watched else known
+
+    def _contributing(self, variable: Value) -> Value:
+        """A further use of a variable whose adjoint a custom adjoint assigns: what this use contributes is lost."""
+        needs = [self.adjoint_need(TokenKind.ASSIGNED, variable.active, *at) for at in self.ledger.watched[variable]]
+        return needing(variable, union(needs))
+
+    def adjoint_need(self, kind: TokenKind, given: int, parameter: str, node: ast.AST, file: File) -> int:
+        """The need of what a custom adjoint wipes out (ASSIGNED) or never gives (OMITTED), standing at its ``node``."""
+        token = self.ledger.token(Token(kind, parameter, "", "", self.ledger.order, node, file), (node,))
+        return self.ledger.need(token, given, node, file)
 
     def captured(self, name: str) -> Value:
         """A name from outside: a constant without gradient, or a function or type."""
@@ -160,7 +173,7 @@ class Expressions(Elements, ABC):
             return constant(decisive)
         if len(known) == len(values):
             return constant(not decisive)
-        return self.flat(values).like(type=types.BOOLEAN)
+        return self.flat(values, node=node).like(type=types.BOOLEAN)
 
     def comparison(self, node: ast.Compare) -> Value:
         """``a < b``."""
@@ -169,7 +182,7 @@ class Expressions(Elements, ABC):
         a, b = values[0].constant, values[-1].constant
         if compare is not None and len(values) == 2 and isinstance(a, (int, float)) and isinstance(b, (int, float)):
             return constant(compare(a, b))
-        return self.flat(values).like(type=types.BOOLEAN)
+        return self.flat(values, node=node).like(type=types.BOOLEAN)
 
     def choice(self, node: ast.IfExp) -> Value:
         """``a if c else b``: each arm is evaluated under the condition, as Warp does."""

@@ -11,14 +11,22 @@ from dataclasses import dataclass, field
 from warplint.finding import Span
 from warplint.kernels.ledger import File, Ledger, Needed, StoreRecord, Token, TokenKind
 from warplint.kernels.source import text_of
-from warplint.kernels.summary import KernelFault, KernelFaultKind, Read, StoreKind
+from warplint.kernels.summary import Cut, KernelFault, KernelFaultKind, Read, StoreKind
 from warplint.kernels.values import members, union
+
+_STOPPED = {
+    Cut.FLAT: KernelFaultKind.FLAT,
+    Cut.NONDIFFERENTIABLE: KernelFaultKind.NONDIFFERENTIABLE,
+    Cut.NATIVE: KernelFaultKind.NATIVE,
+}
 
 SpanOf = Callable[[ast.AST, File], Span]
 
 _LOST: dict[TokenKind, KernelFaultKind] = {
     TokenKind.COMPONENT: KernelFaultKind.COMPONENT_MULTIPLY,
     TokenKind.REASSIGNED: KernelFaultKind.COMPONENT_REASSIGN,
+    TokenKind.ASSIGNED: KernelFaultKind.ADJOINT_ASSIGNED,
+    TokenKind.OMITTED: KernelFaultKind.ADJOINT_OMITTED,
 }
 """Tokens that are gone whatever happens in memory, and the fault that needing one is."""
 
@@ -44,11 +52,12 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
     """All faults of the kernel, in the order of the statements they stand at."""
     consumers = _consumers(ledger)
     drafts: dict[tuple[object, ...], _Draft] = {}
-    found = (_multiplied(ledger), _lost(ledger, consumers), _mutated(ledger, consumers), _looped(ledger, consumers))
-    for key, draft in itertools.chain(*found, _overwritten(ledger, consumers)):
+    lost = (find(ledger, consumers) for find in (_lost, _mutated, _looped, _replayed, _overwritten))
+    for key, draft in itertools.chain(_multiplied(ledger), _cut(ledger), *lost):
         known = drafts.setdefault(key, draft)
         known.given |= draft.given
         known.into |= draft.into
+        known.certain |= draft.certain
     return tuple(
         KernelFault(
             draft.kind,
@@ -98,6 +107,28 @@ def _lost(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tupl
             kind = _LOST[token.kind]
             draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path, token.loop)
             yield (kind, need.node), draft
+
+
+def _replayed(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:
+    """What an atomic returned, where it is needed. A condition on it may well come out the same once more."""
+    kind = KernelFaultKind.ATOMIC_REPLAYED
+    atomic = union(1 << number for number, token in enumerate(ledger.tokens) if token.kind is TokenKind.ATOMIC)
+    for number, into in consumers.items():
+        need = ledger.needs[number]
+        for token in map(ledger.tokens.__getitem__, members(need.tokens & atomic)):
+            draft = _Draft(kind, token.node, token.file, token.order, None, need.given, set(into), token.path)
+            draft.certain = not need.what.startswith("the condition")
+            yield (kind, token.node), draft
+
+
+def _cut(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:
+    """Operations at which gradient on its way from a path to a store stops."""
+    for store in ledger.stores:
+        for cut in ledger.cuts(store.value.cuts):
+            if cut.node is not None and cut.file is not None:
+                kind, into = _STOPPED[cut.why], {store.path}
+                name = cut.node.name if isinstance(cut.node, ast.FunctionDef) else ""
+                yield (kind, cut.node), _Draft(kind, cut.node, cut.file, store.order, None, 1 << cut.path, into, name)
 
 
 def _mutated(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:

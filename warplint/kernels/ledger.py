@@ -52,6 +52,10 @@ class TokenKind(enum.Enum):
     """A component of a local composite that was multiplied in place: its cotangent is not cleared."""
     REASSIGNED = "reassigned"
     """A component of a local composite that was assigned in place: the same."""
+    ASSIGNED = "assigned"
+    """What a variable's other uses contribute to its adjoint, where a custom adjoint assigns it."""
+    OMITTED = "omitted"
+    """The adjoint of an argument that a custom adjoint leaves out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +129,16 @@ class Mutation:
 
 
 @dataclass(frozen=True)
+class CutRecord:
+    """Gradient from a path (by number) stops, at an operation (``node``) or because there never is any."""
+
+    path: int
+    why: Cut
+    node: ast.AST | None = None
+    file: File | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
 class Mark:
     """A point to which the ledger can go back: a trial pass over a loop's body leaves no records."""
 
@@ -162,7 +176,11 @@ class Ledger:
     _token_numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
     _need_numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
     _path_names: dict[int, frozenset[str]] = field(default_factory=dict)
-    _cut_bits: dict[tuple[int, Cut], int] = field(default_factory=dict)
+    watched: dict[Value, list[tuple[str, ast.AST, File]]] = field(default_factory=dict)
+    """Variables whose adjoint a custom adjoint assigns: the parameter it calls them, the assignment and its file."""
+    _cuts: list[CutRecord] = field(default_factory=list)
+    _cut_numbers: dict[CutRecord, int] = field(default_factory=dict)
+    _cut_bits: dict[tuple[int, Cut, ast.AST | None], int] = field(default_factory=dict)
 
     def step(self) -> None:
         """Count one step; raises :class:`Overrun` when the budget is spent."""
@@ -213,20 +231,33 @@ class Ledger:
             self.needs.append(Needed(tokens, given, destination, node, file, what, self.order))
         return 1 << number
 
-    def cut(self, paths: int, why: Cut) -> int:
-        """The bit set of cuts that says: gradient from each of ``paths`` stops here, for this reason."""
+    def cut(self, paths: int, why: Cut, node: ast.AST | None = None, file: File | None = None) -> int:
+        """The bit set of cuts that says: gradient from each of ``paths`` stops at ``node``, for this reason.
+
+        Without a node no operation stops it: the value never carries gradient (an index, an array of integers).
+        """
         if not paths:
             return 0
-        bits = self._cut_bits.get((paths, why))
+        bits = self._cut_bits.get((paths, why, node))
         if bits is None:
-            offset = _CUTS.index(why)
-            bits = self._cut_bits[paths, why] = union(1 << (len(_CUTS) * number + offset) for number in members(paths))
+            records = [CutRecord(number, why, node, file) for number in members(paths)]
+            bits = self._cut_bits[paths, why, node] = union(1 << self._cut_number(record) for record in records)
         return bits
 
-    def cut_names(self, cuts: int) -> list[tuple[str, Cut]]:
-        """Path and reason of each cut."""
-        names = list(self.paths)
-        return [(names[number // len(_CUTS)], _CUTS[number % len(_CUTS)]) for number in members(cuts)]
+    def _cut_number(self, record: CutRecord) -> int:
+        number = self._cut_numbers.get(record)
+        if number is None:
+            number = self._cut_numbers[record] = len(self._cuts)
+            self._cuts.append(record)
+        return number
+
+    def cuts(self, bits: int) -> list[CutRecord]:
+        """The cuts of a bit set."""
+        return [self._cuts[number] for number in members(bits)]
+
+    def path_name(self, number: int) -> str:
+        """The path with this number."""
+        return list(self.paths)[number]
 
     def mark(self) -> Mark:
         """See :class:`Mark`."""
@@ -253,6 +284,3 @@ class Ledger:
         """A symbol that equals no other."""
         self.fresh += 1
         return f"?{self.fresh}"
-
-
-_CUTS = tuple(Cut)

@@ -157,6 +157,8 @@ class Loops(Calls):
         outer_bits, exits = self.loop_bits, LoopExits(height)
         self.loop_bits |= loop.bit
         self.loop_nodes.append(loop.node)
+        constant = (value for name, value in entry.items() if name not in loop.facts.assigned)
+        self.loop_entries.append(frozenset(map(id, constant)))
         self.frame.locals = dict(entry)
         self.frame.loops.append(exits)
         condition = loop.begin()
@@ -166,6 +168,7 @@ class Loops(Calls):
         self.frame.loops.pop()
         self.loop_bits = outer_bits
         self.loop_nodes.pop()
+        self.loop_entries.pop()
         ends = [Exit(self.frame.locals, ())] if end is End.REACHED else []
         return ends + exits.at_continue, exits.at_break, condition
 

@@ -93,6 +93,8 @@ class Operations:
         self.loop_bits = 0
         """The dynamic loops that are being executed."""
         self.loop_nodes: list[ast.AST] = []
+        self.loop_entries: list[frozenset[int]] = []
+        """For each of them: the values (by identity) of the locals that come in from outside and stay as they are."""
         self.table = table()
         self.annotations: dict[ast.expr, Type] = {}
 
@@ -100,9 +102,9 @@ class Operations:
         """The value of builtin ``name`` on ``arguments``, by the table of builtins."""
         derivative = self.table.derivative(name)
         if derivative is Derivative.FLAT:
-            return self.flat(arguments)
+            return self.flat(arguments, node=node)
         if derivative is Derivative.MISSING:
-            return self.flat(arguments, Cut.NONDIFFERENTIABLE)
+            return self.flat(arguments, Cut.NONDIFFERENTIABLE, node)
         value = self.linear(arguments)
         if value.active and derivative is not Derivative.LINEAR:
             needs = self._read_by_adjoint(name, derivative, arguments, node)
@@ -147,10 +149,12 @@ class Operations:
             value.type = types.REAL if floating else Type(Kind.SCALAR)
         return value
 
-    def flat(self, arguments: Iterable[Value], why: Cut = Cut.FLAT) -> Value:
-        """A value that depends on its arguments, though no gradient flows back to them."""
+    def flat(
+        self, arguments: Iterable[Value], why: Cut = Cut.FLAT, node: ast.AST | None = None, file: File | None = None
+    ) -> Value:
+        """A value that depends on its arguments, though no gradient flows back to them: ``node`` stops it."""
         value = self.linear(arguments)
-        value.cuts |= self.ledger.cut(value.active, why)
+        value.cuts |= self.ledger.cut(value.active, why, node, file or self.frame.file)
         value.active = value.needs = 0
         value.type = types.INTEGER if why is Cut.FLAT else types.UNKNOWN
         return value
@@ -185,7 +189,7 @@ class Operations:
             tokens=value.tokens | by.tokens,
             needs=value.needs | ledger.need(by.tokens, value.active, by.node, by.file, by.what),
             depends=value.depends | by.depends,
-            cuts=value.cuts | ledger.cut(by.depends, Cut.FLAT),
+            cuts=value.cuts | ledger.cut(by.depends, Cut.FLAT, None if by.loop else by.node, by.file),
             threads=value.threads | by.threads,
             varies=value.varies | by.varies,
             load=None,

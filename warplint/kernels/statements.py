@@ -34,9 +34,9 @@ class Interpreter(Loops):
             self.evaluate(node.value)
 
     def assignment(self, node: ast.Assign) -> None:
-        """``a = b``; ``a, b = c, d``. A name's copy is no constant to Warp."""
+        """``a = b``; ``a, b = c, d``. A name's copy is a variable of its own, and no constant to Warp."""
         value = self.evaluate(node.value)
-        if value.fixed and isinstance(node.value, (ast.Name, ast.Attribute)):
+        if isinstance(node.value, (ast.Name, ast.Attribute)) and (value.fixed or not value.places):
             value = value.like(fixed=False)
         for target in node.targets:
             self.assign(target, value, node)

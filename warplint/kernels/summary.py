@@ -93,6 +93,9 @@ class Store:
     """Whether the launch rewrites every element of the array: thread-indexed, unconditional."""
     component: str = ""
     """As in :class:`Read`; "" where ``whole``."""
+    severed: tuple[tuple[str, Cut], ...] = ()
+    """The paths from which gradient would reach the stored value, but for an operation that stops it on the way
+    (another way may exist: such a path can be in ``active`` too)."""
     every_thread: bool | None = None
 
 
@@ -111,6 +114,18 @@ class KernelFaultKind(str, enum.Enum):
     DYNAMIC_LOOP = "dynamic-loop"
     """A local that a dynamic loop overwrites is read by an adjoint; ``detail`` is its name, ``loop`` the loop. A fault
     for each operation that reads one: which of them is active decides where the loop goes wrong."""
+    NONDIFFERENTIABLE = "nondifferentiable"
+    """An operation without an adjoint, although its derivative is not zero; gradient from ``given`` stops here."""
+    NATIVE = "native"
+    """The same of a native function without ``adj_snippet``; stands at its ``def``, ``detail`` is its name."""
+    FLAT = "flat"
+    """An operation whose derivative is zero almost everywhere; gradient from ``given`` stops here, rightly."""
+    ADJOINT_ASSIGNED = "adjoint-assigned"
+    """``wp.adjoint[x] = ...`` in a custom adjoint wipes out what another use of the caller's variable contributed."""
+    ADJOINT_OMITTED = "adjoint-omitted"
+    """A custom adjoint that gives nothing to the argument ``detail``; stands at its ``def``."""
+    ATOMIC_REPLAYED = "atomic-replayed"
+    """The value that an atomic returned is needed: the backward pass runs it again, or does not, and gets another."""
 
 
 @dataclass(frozen=True)

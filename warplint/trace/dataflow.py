@@ -11,7 +11,7 @@ from functools import cached_property
 
 from warplint.kernels.summary import KernelFault, StoreKind
 from warplint.trace.events import Backward, GradRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
-from warplint.trace.gradients import FlagGap, LaunchedFault, flag_gaps, launched_faults
+from warplint.trace.gradients import FlagGap, FlatLeaf, LaunchedFault, flag_gaps, flat_leaves, launched_faults
 from warplint.trace.module_lives import value_in_build
 from warplint.trace.operations import Operation, SummaryOf, operations_of
 from warplint.trace.overwrites import Overwrite, Writes, overwrites_of, unconsumed_stores, writes_of
@@ -146,7 +146,27 @@ class Dataflow:
         return tuple(
             fault
             for recording in self.recordings
-            for fault in launched_faults(recording, self.reach(recording, Regard.ESTABLISHED), self.writes.operations)
+            for fault in launched_faults(
+                recording,
+                self.reach(recording, Regard.ESTABLISHED),
+                self.reach(recording, Regard.CUTS_IGNORED),
+                self.writes.operations,
+            )
+        )
+
+    @cached_property
+    def flat_leaves(self) -> tuple[FlatLeaf, ...]:
+        """Leaves whose gradient is wanted and zero, since each way to the loss passes a flat operation."""
+        return tuple(
+            leaf
+            for recording in self.recordings
+            for leaf in flat_leaves(
+                recording,
+                self.reach(recording, Regard.FLAGS_IGNORED),
+                self.reach(recording, Regard.FLAT_IGNORED),
+                self.writes.operations,
+                self.trace.memories,
+            )
         )
 
     def component_overwrites(self, kernel: Kernel) -> bool | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from warplint.kernels.summary import KernelFault
-from warplint.trace.events import Launch, Memory
-from warplint.trace.operations import Operation, Step
+from warplint.kernels.summary import Cut, KernelFault, KernelFaultKind
+from warplint.trace.events import Array, Launch, Memory
+from warplint.trace.operations import Operation, Step, has_gradient
 from warplint.trace.reachability import Reach
 from warplint.trace.recordings import Recording
 
@@ -63,9 +64,12 @@ def _reader(recording: Recording, reach: Reach, memory: int, after: int) -> Step
 
 
 def launched_faults(
-    recording: Recording, established: Reach, operations: Mapping[int, Operation]
+    recording: Recording, established: Reach, uncut: Reach, operations: Mapping[int, Operation]
 ) -> Iterator[LaunchedFault]:
-    """The faults of the kernels that a tape recorded, judged by what flows through each launch."""
+    """The faults of the kernels that a tape recorded, judged by what flows through each launch.
+
+    ``uncut``: where gradient would flow if each operation had an adjoint, for the faults that are the lack of one.
+    """
     active: dict[int, list[int]] = {}
     for position, step in recording.window.on_tape():
         active.setdefault(step.seq, []).append(position)
@@ -74,8 +78,78 @@ def launched_faults(
         if operation.summary is None or not isinstance(operation.event, Launch):
             continue
         for fault in operation.summary.faults:
-            hit = any(_is_hit(fault, recording.window.steps[position], position, established) for position in positions)
+            reach = uncut if fault.kind in _CUTS else established
+            hit = any(_is_hit(fault, recording.window.steps[position], position, reach) for position in positions)
             yield LaunchedFault(operation.event, fault, recording, hit)
+
+
+_CUTS = (KernelFaultKind.NONDIFFERENTIABLE, KernelFaultKind.NATIVE)
+
+
+@dataclass(frozen=True)
+class FlatLeaf:
+    """A leaf whose gradient is wanted and rightly zero: each way from it to the loss passes a flat operation.
+
+    ``fault`` is one such operation, in the kernel of ``launch``. ``established``: no way is hidden from the trace.
+    """
+
+    leaf: int
+    launch: Launch
+    fault: KernelFault
+    recording: Recording
+    established: bool
+
+
+def flat_leaves(
+    recording: Recording,
+    sloped: Reach,
+    unflattened: Reach,
+    operations: Mapping[int, Operation],
+    memories: Mapping[int, Memory],
+) -> Iterator[FlatLeaf]:
+    """The leaves from which gradient would reach the loss if flat operations passed it on, and does not as they do not.
+
+    ``sloped``: where gradient flows, flags aside; ``unflattened``: the same through flat operations.
+    """
+    reaching = {
+        memory for position, carried in enumerate(sloped.carried) if sloped.matters[position] for memory in carried
+    }
+    resolved = all(operations[seq].resolved for seq in recording.window.recorded)
+    varied: dict[int, set[int]] = {leaf: {leaf} for leaf in recording.wanted - reaching}
+    for position, step in recording.window.on_tape():
+        operation = operations[step.seq]
+        if not isinstance(operation.event, Launch) or operation.summary is None or step.store is None:
+            continue
+        flat = {array.memory for array, why in step.severed if why is Cut.FLAT} & unflattened.carried[position]
+        for leaf, reached in varied.items():
+            if reached & flat and unflattened.matters[position]:
+                established = resolved and has_gradient(Array(leaf), memories) is True and not _counts(memories[leaf])
+                for fault in _flat_faults(operation, step, reached):
+                    yield FlatLeaf(leaf, operation.event, fault, recording, established)
+            if reached & {array.memory for array in step.active}:
+                reached.add(step.dest.memory)
+
+
+def _counts(memory: Memory) -> bool:
+    """Whether the array is one of integers, which no optimiser learns."""
+    return memory.dtype is not None and _INTEGERS.search(memory.dtype) is not None
+
+
+_INTEGERS = re.compile(r"int|bool|(vec|mat)\d+u?[bsil]")
+
+
+def _flat_faults(operation: Operation, step: Step, memories: set[int]) -> Iterator[KernelFault]:
+    assert operation.summary is not None
+    assert step.store is not None
+    paths = {path for path, array in _bound(operation).items() if array in memories}
+    for fault in operation.summary.faults:
+        if fault.kind is KernelFaultKind.FLAT and step.store.path in fault.into and paths & fault.given:
+            yield fault
+
+
+def _bound(operation: Operation) -> dict[str, int]:
+    assert isinstance(operation.event, Launch)
+    return {each.path: each.array.memory for each in operation.event.bindings if each.array is not None}
 
 
 def _is_hit(fault: KernelFault, step: Step, position: int, reach: Reach) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from warplint.kernels.summary import KernelSummary, Need, Store, StoreKind
+from warplint.kernels.summary import Cut, KernelSummary, Need, Store, StoreKind
 from warplint.trace.events import Alias, Array, Copy, Event, HostWrite, Kernel, Launch, Memory, Trace
 
 SummaryOf = Callable[[Kernel], "KernelSummary | None"]
@@ -54,6 +54,8 @@ class Step:
     covers: bool = False
     order: int = 0
     store: Store | None = None
+    severed: tuple[tuple[Array, Cut], ...] = ()
+    """The arrays from which gradient would come, but for an operation in the kernel that stops it."""
 
     @property
     def seq(self) -> int:
@@ -171,6 +173,7 @@ def _step(event: Launch, store: Store, data: Mapping[str, Array], memories: Mapp
         covers=_covers(store, dest, memories),
         order=store.order,
         store=store,
+        severed=tuple((data[path], why) for path, why in store.severed if path in data),
     )
 
 

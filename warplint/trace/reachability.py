@@ -14,7 +14,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from warplint.kernels.summary import StoreKind
+from warplint.kernels.summary import Cut, StoreKind
 from warplint.trace.events import Array, Copy, Memory
 from warplint.trace.operations import Step, active_tape, differentiated, has_gradient
 from warplint.trace.recordings import Window
@@ -34,8 +34,18 @@ class Regard(enum.Enum):
     """Gradient flows where nothing is known to stop it."""
     FLAGS_IGNORED = "flags ignored"
     """As established, but as if every array had a gradient."""
+    CUTS_IGNORED = "cuts ignored"
+    """As established, but as if every operation whose derivative is not zero had an adjoint."""
+    FLAT_IGNORED = "flat operations ignored"
+    """As if every array had a gradient, and rounding and comparing passed it on."""
     DEPENDENCE = "dependence"
     """Values, not gradients: recorded or not, differentiable or not."""
+
+
+_IGNORED: Mapping[Regard, tuple[Cut, ...]] = {
+    Regard.CUTS_IGNORED: (Cut.NONDIFFERENTIABLE, Cut.NATIVE),
+    Regard.FLAT_IGNORED: (Cut.FLAT,),
+}
 
 
 @dataclass(frozen=True)
@@ -91,11 +101,14 @@ class Rules:
     def sources(self, step: Step) -> frozenset[int]:
         """The memories from which the step passes gradient (or dependence) on, if they have any."""
         arrays = step.depends if self.regard is Regard.DEPENDENCE else step.active
+        ignored = _IGNORED.get(self.regard, ())
+        if ignored and step.severed:
+            arrays = (*arrays, *(array for array, why in step.severed if why in ignored))
         return frozenset(array.memory for array in arrays if self.holds_gradient(array))
 
     def holds_gradient(self, array: Array) -> bool:
         """Whether the array's flag lets gradient through."""
-        if self.regard in (Regard.FLAGS_IGNORED, Regard.DEPENDENCE):
+        if self.regard in (Regard.FLAGS_IGNORED, Regard.FLAT_IGNORED, Regard.DEPENDENCE):
             return True
         flag = has_gradient(array, self.memories)
         return flag is True or (self.regard is Regard.POSSIBLE and flag is None)

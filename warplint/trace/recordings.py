@@ -237,11 +237,11 @@ def wanted_leaves(steps: Iterable[Step], memories: Mapping[int, Memory], life: G
 
 
 def leaves_of(steps: Iterable[Step], memories: Mapping[int, Memory]) -> frozenset[int]:
-    """The memories that are read before the steps write them, and may have a gradient."""
+    """The memories that are read before the steps write them, and may have a gradient (if only it were passed on)."""
     written: set[int] = set()
     leaves: set[int] = set()
     for step in steps:
-        for array in step.active:
+        for array in (*step.active, *(array for array, _ in step.severed)):
             if array.memory not in written and has_gradient(array, memories) is not False:
                 leaves.add(array.memory)
         written.add(step.dest.memory)

@@ -155,6 +155,11 @@ class Evidence:
         chosen = tuple(gradient for gradient in self.gradients if stacks.intersection(gradient.backward))
         return chosen or self.gradients
 
+    def gradients_of(self, finding: Finding) -> tuple[Gradient, ...]:
+        """The gradients of the leaf that the finding speaks of, by where it was allocated."""
+        made = spots((finding.anchor.allocation,))
+        return tuple(gradient for gradient in self.gradients if made & self.spots_of(gradient.allocated))
+
     def names(self, culprit: Culprit, finding: Finding) -> bool:
         """Whether what a successful repair points to is what the finding claims."""
         if finding.code in PROVING_REPAIRS and culprit.repair not in PROVING_REPAIRS[finding.code]:
