@@ -27,12 +27,20 @@ def memory_name(number: int, flow: Dataflow) -> str:
     return array_name(Array(number), flow)
 
 
+_COPIES = {
+    "copy": "wp.copy",
+    "clone": "wp.clone",
+    "array": "wp.array",
+    **{name: f"wp.utils.{name}" for name in ("array_sum", "array_inner", "array_scan", "array_cast")},
+}
+
+
 def operation_name(event: Event) -> str:
     """`` `advance` `` for a launch, else the method's name."""
     if isinstance(event, Launch):
         return f"`{event.kernel.name}`" if event.kernel is not None else "a kernel"
     if isinstance(event, Copy):
-        return {"copy": "`wp.copy`", "clone": "`wp.clone`", "assign": "`assign`"}.get(event.how, f"`{event.how}`")
+        return f"`{_COPIES.get(event.how, event.how)}`"
     if isinstance(event, HostWrite):
         return "a store to the numpy view" if event.how == "numpy-store" else f"`{event.how}`"
     return "an operation"

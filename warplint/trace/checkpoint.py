@@ -16,6 +16,7 @@ from warplint.trace.values import (
     Environment,
     Function,
     Instance,
+    KernelValue,
     ModuleValue,
     Property,
     Record,
@@ -27,6 +28,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     ArrayValue: ("moved", "own_gradient", "own_requires_grad"),
     Memory: ("requires_grad", "retain_grad", "name"),
     NumpyValue: ("contents", "sources", "memory"),
+    KernelValue: ("described",),
     WarpModule: ("options", "contents", "loaded", "stale", "revision"),
 }
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warplint.kernels.summary import KernelFault, StoreKind
+from warplint.trace.breaks import BrokenLink, Surroundings, broken_links
 from warplint.trace.events import Backward, GradRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
 from warplint.trace.gradients import FlagGap, FlatLeaf, LaunchedFault, flag_gaps, flat_leaves, launched_faults
 from warplint.trace.module_lives import value_in_build
+from warplint.trace.lost_updates import LostUpdate, lost_updates
 from warplint.trace.operations import Operation, SummaryOf, operations_of
 from warplint.trace.overwrites import Overwrite, Writes, overwrites_of, unconsumed_stores, writes_of
 from warplint.trace.reachability import Reach, Regard, Rules, reach
@@ -26,6 +28,8 @@ from warplint.trace.recordings import (
 )
 from warplint.trace.repeats import Reentry, Repeat, left_seeds, reentry_of, repeats_of, same_launches
 from warplint.trace.residues import LeftOver, StaleRead, Walks, left_overs, stale_reads, unready_reads
+from warplint.trace.retained import Retained, retained_stores
+from warplint.trace.seeds import unseeded
 from warplint.trace.stale_fills import StaleFill, stale_fills
 from warplint.trace.windows import CarriedState, Tapes, carried_states
 
@@ -130,6 +134,43 @@ class Dataflow:
         """Gradients that are used where they hold nothing."""
         asked = (self.trace, self._walks, self.writes.operations)
         return (*stale_reads(*asked, self.trace.memories), *unready_reads(*asked))
+
+    @cached_property
+    def retained_stores(self) -> tuple[Retained, ...]:
+        """Arrays with ``retain_grad`` that one tape stores to more than once."""
+        return tuple(
+            retained
+            for recording in self.recordings
+            for retained in retained_stores(
+                recording,
+                self.reach(recording, Regard.ESTABLISHED),
+                self.trace.memories,
+                frozenset(self.same_launches),
+            )
+        )
+
+    @cached_property
+    def lost_updates(self) -> tuple[LostUpdate, ...]:
+        """Copies of parameters that an optimiser updates while the tape reads the original."""
+        return tuple(lost_updates(self.trace, self.recordings, self.writes.operations))
+
+    @cached_property
+    def unseeded(self) -> tuple[Recording, ...]:
+        """Backwards that nothing seeds, although a gradient of theirs is used; none where a seed may be unseen."""
+        return tuple(unseeded(self.trace, self.recordings, self.gradient_life))
+
+    @cached_property
+    def broken_links(self) -> tuple[BrokenLink, ...]:
+        """Operations that pass a value on towards the loss, and no gradient back to its leaves."""
+        around = Surroundings(
+            self.operations,
+            self.trace.memories,
+            self.gradient_life,
+            tuple(event for event in self.trace.events if isinstance(event, Opaque)),
+            self.trace.source,
+            self.trace.warp,
+        )
+        return tuple(link for recording in self.recordings for link in broken_links(recording, around))
 
     @cached_property
     def flag_gaps(self) -> tuple[FlagGap, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from warplint.finding import Experiment, Finding, Status, Verdict
+from warplint.finding import Experiment, Finding, Role, Status, Verdict
 from warplint.verify.evidence import Evidence, spots
 from warplint.verify.figures import comparison, figures_of, leaf_name, number
 from warplint.verify.records import BackwardSeen, Gradient, GradientStatus, Unread
@@ -27,17 +27,16 @@ def _broken(finding: Finding, run: Evidence) -> Verdict | None:
     No repair of the replay can put in what no tape holds (host data) or what has no adjoint; where one can, and the
     gradient is wrong still, something else is to blame.
     """
-    if run.counterpart(finding) is None:
-        return None
-    wrong = [
-        gradient
-        for gradient in run.gradients_about(finding)
-        if gradient.status is GradientStatus.FAIL and not (gradient.repaired_by and gradient.culprits)
-    ]
+    leaves = spots(label.span for label in finding.labels if label.role is Role.ALLOCATION)
+    about = [gradient for gradient in run.gradients_about(finding) if leaves & run.spots_of(gradient.allocated)]
+    if not about:
+        why = "reached, but no gradient of the leaf was measured: the tape that is differentiated never saw it"
+        return Verdict(Status.INCONCLUSIVE, why, FINITE_DIFFERENCE)
+    wrong = [g for g in about if g.status is GradientStatus.FAIL and not (g.repaired_by and g.culprits)]
     if not wrong:
         return None
     gradient = max(wrong, key=lambda each: (bool(each.consumed_at), each.relative_error or 0.0))
-    reason = f"{comparison(gradient)}: what passes here is on no tape, and no repair of what is there makes them agree"
+    reason = f"{comparison(gradient)}: what passes here has no adjoint, and no repair of what is there makes them agree"
     return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures_of(gradient))
 
 

@@ -1,0 +1,47 @@
+"""Arrays that keep their gradient (``retain_grad``) and are stored more than once on one tape.
+
+A store's adjoint takes the destination's gradient and clears it, so that the store before it starts from nothing. Where
+``retain_grad`` keeps it, the earlier store's adjoint takes the later one's gradient once more (measured).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from warplint.kernels.summary import StoreKind
+from warplint.trace.events import Memory
+from warplint.trace.operations import Step
+from warplint.trace.reachability import Reach
+from warplint.trace.recordings import Recording
+
+
+@dataclass(frozen=True)
+class Retained:
+    """``first`` and ``second`` both store to ``memory`` on one tape, and its gradient outlives the second's adjoint."""
+
+    recording: Recording
+    memory: Memory
+    first: Step
+    second: Step
+    leaves: frozenset[int]
+
+
+def retained_stores(
+    recording: Recording, established: Reach, memories: Mapping[int, Memory], repeats: frozenset[int]
+) -> Iterator[Retained]:
+    """Each such memory once: its first two stores of which the earlier one passes gradient on to a wanted leaf."""
+    stores: dict[int, tuple[int, Step]] = {}
+    told: set[int] = set()
+    for position, step in recording.window.on_tape():
+        memory = memories.get(step.dest.memory)
+        if memory is None or not memory.retain_grad or step.kind is not StoreKind.STORE or memory.id in told:
+            continue
+        if recording.is_old(step.seq) or step.seq in repeats or not established.matters[position]:
+            continue
+        earlier = stores.get(memory.id)
+        if earlier is None or earlier[1].seq == step.seq:
+            stores[memory.id] = (position, step)
+        elif established.flows(earlier[0]) and earlier[1].dest.extent.overlaps(step.dest.extent) is True:
+            told.add(memory.id)
+            yield Retained(recording, memory, earlier[1], step, established.carried[earlier[0]])
