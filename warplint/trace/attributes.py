@@ -272,7 +272,7 @@ def _command(machine: Machine, value: Command, name: str) -> Value:
 
 def _generator(machine: Machine, value: Generator, name: str) -> Value:
     if name in ("send", "__next__"):
-        from warplint.trace.library.builtins import next_item
+        from warplint.trace.library.iterables import next_item
 
         return Native(name, lambda machine, call: next_item(machine, value))
     return Native(name, lambda machine, call: None)

@@ -71,7 +71,7 @@ def interpret(path: str, project: Project, settings: TraceSettings = DEFAULT) ->
     return tuple(session.interpretations)
 
 
-_ROOTS = 2
+_ROOTS = 1.5
 """All roots of a file together take as many steps as so many may take alone."""
 
 
@@ -105,7 +105,7 @@ class _Session:
     def run_program(self) -> None:
         """The file as ``__main__``, along one path or two."""
         for polarity in (True, False):
-            machine = self._machine(polarity)
+            machine = self._machine(self._settings, polarity)
             cut = self._guarded(partial(self._top_level, machine, "__main__"))
             self._conclude(machine, cut, 0)
             if cut or not self._worth_another_path(machine):
@@ -134,13 +134,13 @@ class _Session:
         if not polarity and True in self._bases and self._bases[True].decided:
             return self._bases[True]
         if polarity not in self._bases:
-            machine = self._machine(polarity)
+            machine = self._machine(self._settings.for_functions(), polarity)
             self._guarded(partial(self._top_level, machine, self._module.name))
             self._bases[polarity] = _Base(machine, Checkpoint(machine), not machine.undecided)
         return self._bases[polarity]
 
-    def _machine(self, polarity: bool) -> Machine:
-        return Machine(self._project, self._settings, PARTS, self._caches, polarity, self._deadline)
+    def _machine(self, settings: TraceSettings, polarity: bool) -> Machine:
+        return Machine(self._project, settings, PARTS, self._caches, polarity, self._deadline)
 
     def _worth_another_path(self, machine: Machine) -> bool:
         """Whether a second path could show more, and the first one left enough of the budget.

@@ -26,6 +26,10 @@ class TraceSettings:
     items: int = 2048
     unknown_rounds: int = 3
 
+    def for_functions(self) -> TraceSettings:
+        """For functions that are started on their own: what they tape comes soon, or hangs on what nobody knows."""
+        return dataclasses.replace(self, steps_before_tape=self.steps_before_tape // 2)
+
     def brief(self) -> TraceSettings:
         """For a file in which nothing can be taped: options, modules and kernels show early in a run."""
         steps, launches = min(self.steps, 3_000), min(self.launches, 300)
