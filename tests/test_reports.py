@@ -122,6 +122,7 @@ def test_text_shows_every_place_of_the_fault() -> None:
         "  = fix (unsafe): allocate per step",
         "",
         "Found 1 finding (1 error) in 3 files; 1 confirmed.",
+        "1 fixable with --fix --unsafe-fixes.",
     ]
 
 
@@ -153,7 +154,7 @@ def test_text_tells_what_was_run_and_what_was_not_shown() -> None:
     assert "module train: built twice in a fresh cache, never in the second run" in text
     assert "error: no Warp in that interpreter" in text
     assert "     1  NVW101  ping-pong" in text
-    assert text.splitlines()[-1] == (
+    assert text.splitlines()[-2] == (
         "Found 1 finding (1 error) in 3 files; 1 confirmed; 2 gradients checked: 1 wrong, 1 right; "
         "2 below severity warning not shown; 1 suppressed."
     )
@@ -202,7 +203,8 @@ def test_concise_is_one_line_a_finding() -> None:
     lines = rendered("concise", report()).splitlines()
     assert lines[0].startswith("train.py:7:5: NVW101 `größe` is reused while an adjoint needs its value [confirmed by")
     assert lines[1] == "odd,name:1.py:2:1: NVW900 100 % wrong indeed"
-    assert len(lines) == 4
+    assert len(lines) == 5
+    assert lines[-1] == "1 fixable with --fix --unsafe-fixes."
 
 
 def test_json_keeps_its_contract() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from warplint.builds.count import Builds, Comparison, compare, count
 from warplint.builds.remedy import remedied
-from warplint.finding import Anchor, Applicability, Edit, Finding, Fix, Severity, Span, Status
-from warplint.fix import Overlap, applied
+from warplint.finding import Anchor, Applicability, Edit, Finding, Fix, KeywordChange, Severity, Span, Status
+from warplint.fix.text import Overlap, applied
 from warplint.project import Project
 from warplint.runner import RunOptions
 from warplint.runner.command import for_script
@@ -42,8 +42,16 @@ if __name__ == "__main__":
 
 
 def unique(path: str, line: int) -> Finding:
+    lines = Path(path).read_text().splitlines() if Path(path).exists() else []
+    place = _decorator(path, line, lines) if lines else Span(path, line, 2)
+    fix = Fix(Applicability.SAFE, "share", changes=(KeywordChange(place, "module", None),))
     anchor = Anchor(kernel=Span(path, line + 1))
-    return Finding("NVW303", "unique-stable-kernel", Severity.WARNING, Span(path, line, 2), "m", anchor=anchor)
+    return Finding("NVW303", "unique-stable-kernel", Severity.WARNING, place, "m", anchor=anchor, fix=fix)
+
+
+def _decorator(path: str, line: int, lines: list[str]) -> Span:
+    end = next(number for number in range(line, len(lines) + 1) if number == len(lines) or "def" in lines[number])
+    return Span(path, line, 2, end, len(lines[end - 1]) + 1)
 
 
 @pytest.mark.warp
@@ -93,24 +101,24 @@ def test_what_is_mechanical_is_changed_in_the_text(tmp_path: Path, monkeypatch: 
     text = '@wp.kernel(\n    enable_backward=False, module="unique"\n)\ndef k(x: float):\n    pass\n'
     (tmp_path / "prog.py").write_text(text)
     project = Project.for_paths(["prog.py"])
-    changed = "@wp.kernel(enable_backward=False)\ndef k(x: float):\n    pass\n"
+    changed = "@wp.kernel(\n    enable_backward=False\n)\ndef k(x: float):\n    pass\n"
     assert remedied([unique("prog.py", 1)], project) == {"prog.py": changed}
     assert remedied([unique("prog.py", 4)], project) == {}
     (tmp_path / "named.py").write_text('shared = wp.kernel(module="unique")\n\n@shared\ndef k(x: float):\n    pass\n')
     (text_of_named,) = remedied([unique("named.py", 3)], project).values()
-    assert text_of_named.startswith("shared = wp.kernel()\n")
+    assert text_of_named.startswith("shared = wp.kernel\n")
     edit = Edit(Span("prog.py", 4, 5, 4, 6), "other")
     fixed = replace(unique("prog.py", 1), fix=Fix(Applicability.SAFE, "rename", (edit,)))
     assert remedied([fixed], project) == {"prog.py": text.replace("def k", "def other")}
 
 
 def test_edits_are_applied_together_or_not_at_all():
-    lines = ("first = 1", "second = 2")
+    text = "first = 1\nsecond = 2\n"
     edits = [Edit(Span("f", 2, 10, 2, 11), "3"), Edit(Span("f", 1, 1, 1, 6), "1st"), Edit(Span("f", 1, 1, 1, 6), "1st")]
-    assert applied(lines, edits) == "1st = 1\nsecond = 3\n"
-    assert applied(lines, [Edit(Span("f", 1, 6), "")]) == "first\nsecond = 2\n"
+    assert applied(text, edits) == "1st = 1\nsecond = 3\n"
+    assert applied(text, [Edit(Span("f", 1, 6), "")]) == "first\nsecond = 2\n"
     with pytest.raises(Overlap):
-        applied(lines, [*edits, Edit(Span("f", 1, 3, 1, 8), "x")])
+        applied(text, [*edits, Edit(Span("f", 1, 3, 1, 8), "x")])
 
 
 CLEARING = """\

@@ -96,6 +96,10 @@ def check_parser() -> argparse.ArgumentParser:
         default="confirmed",
         help="with --verify: exit 1 for confirmed findings alone, or for any that is not refuted",
     )
+    fixing = parser.add_argument_group("fixes")
+    fixing.add_argument("--fix", action="store_true", help="change the files; what remains is reported")
+    fixing.add_argument("--diff", action="store_true", help="show what --fix would change; exit 1 if there is anything")
+    fixing.add_argument("--unsafe-fixes", action="store_true", help="also fixes that change what the program computes")
     output = _add_output(parser)
     output.add_argument("--statistics", action="store_true", help="count findings by rule, and what was interpreted")
     output.add_argument("--exit-zero", action="store_true", help="exit 0 also when there are findings")

@@ -9,13 +9,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warplint import catalogue, cli, config
 from warplint.config import Settings
 from warplint.discovery import Discovered, discover
-from warplint.finding import Experiment, Finding, Source, Status
+from warplint.finding import Applicability, Experiment, Finding, Source, Status
 from warplint.report import words
 from warplint.report.look import Look, wants_colour
 from warplint.report.model import Report, Verification
@@ -25,6 +26,7 @@ from warplint.rule import Rule
 from warplint.source import SourceFile, Unreadable, read
 
 if TYPE_CHECKING:
+    from warplint.fix.plan import Plan, Rewrite
     from warplint.lint import LintResult
 
 STDIN = "-"
@@ -33,9 +35,14 @@ UNNAMED = "<stdin>"
 MOST_JOBS = 8
 """Processes, unless more are asked for: each parses for itself what its files import."""
 
+MOST_ROUNDS = 10
+"""Of fixing and looking again: each must leave less to fix, which a pack's fix might not."""
+
 
 def check(options: argparse.Namespace, given: Mapping[str, Any]) -> int:
     """``warplint [check] PATH…``."""
+    if options.diff and options.verify:
+        raise cli.UsageError("--diff and --verify do not go together: fix first")
     paths = options.paths or ["."]
     rules = catalogue.catalogue()
     settings = _settings(paths, options.stdin_filename, given, rules)
@@ -46,9 +53,16 @@ def check(options: argparse.Namespace, given: Mapping[str, Any]) -> int:
     found = discover([path for path in paths if path != STDIN], settings)
     _tell_what_is_left_out(found, texts, paths)
     result = _lint(found, texts, settings, options)
-    verification = _verify(result, found, settings) if options.verify else None
-    report = _report(result, verification, settings, rules, options)
-    _write(report, options, texts)
+    if options.diff:
+        return _diff(result, texts, settings, options)
+    fixed = Fixed(result, texts)
+    if options.fix:
+        fixed = _fixed(result, found, texts, settings, options)
+    verification = _verify(fixed.result, found, settings) if options.verify else None
+    report = _report(fixed, verification, settings, rules, options)
+    if options.fix and texts:
+        _print_fixed(fixed.texts)
+    _write(report, options, fixed.texts)
     return _status(report, options)
 
 
@@ -182,6 +196,113 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
+@dataclass(frozen=True)
+class Fixed:
+    """What is found after ``count`` fixes were made, and standard input as they left it."""
+
+    result: LintResult
+    texts: tuple[SourceFile, ...]
+    count: int = 0
+
+
+def _fixed(
+    result: LintResult,
+    found: Discovered,
+    texts: tuple[SourceFile, ...],
+    settings: Settings,
+    options: argparse.Namespace,
+) -> Fixed:
+    """Fix, look again, and so on until nothing is left to fix."""
+    from warplint.fix import files
+
+    fixed = Fixed(result, texts)
+    for _ in range(MOST_ROUNDS):
+        made = _plan(fixed.result, fixed.texts, settings, options)
+        if not made.rewrites:
+            break
+        for rewrite in made.rewrites:
+            if not texts:
+                _written(rewrite)
+        texts = tuple(SourceFile(each.path, files.encoded(each)) for each in made.rewrites) if texts else ()
+        fixed = Fixed(_lint(found, texts, settings, options), texts, fixed.count + len(made.fixed))
+        _tell_what_waits(made, "are made in the next round")
+    return fixed
+
+
+def _written(rewrite: Rewrite) -> None:
+    from warplint.fix import files
+
+    try:
+        files.write(rewrite)
+    except OSError as error:
+        raise cli.UsageError(f"{rewrite.path}: cannot be written: {error.strerror or error}") from error
+
+
+def _diff(result: LintResult, texts: tuple[SourceFile, ...], settings: Settings, options: argparse.Namespace) -> int:
+    """Show what ``--fix`` would change in its first round."""
+    from warplint.fix import files
+
+    made = _plan(result, texts, settings, options)
+    for rewrite in made.rewrites:
+        sys.stdout.write(files.diff(rewrite))
+    sys.stdout.flush()
+    _tell_what_waits(made, "are left for the next round")
+    print(f"warplint: {words.counted(len(made.fixed), 'finding')} would be fixed", file=sys.stderr)
+    return cli.FINDINGS if made.rewrites and not options.exit_zero else cli.OK
+
+
+def _plan(result: LintResult, texts: tuple[SourceFile, ...], settings: Settings, options: argparse.Namespace) -> Plan:
+    """The fixes of what is shown, in the files that are checked."""
+    from warplint.fix.edits import with_edits
+    from warplint.fix.plan import plan
+
+    source_of = _source_of(texts)
+    checked = {report.path for report in result.reports}
+    shown = [
+        finding
+        for finding in with_edits(_shown(result.findings, settings), source_of)
+        if finding.fix is not None and all(edit.span.path in checked for edit in finding.fix.edits)
+    ]
+    try:
+        return plan(shown, _applicable(options), source_of)
+    except Unreadable as error:
+        raise cli.UsageError(f"nothing is fixed: {error.message}") from error
+
+
+def _shown(findings: Sequence[Finding], settings: Settings) -> tuple[Finding, ...]:
+    return tuple(each for each in findings if each.severity.rank >= settings.severity.rank)
+
+
+def _applicable(options: argparse.Namespace) -> frozenset[Applicability]:
+    unsafe = {Applicability.UNSAFE} if options.unsafe_fixes else set()
+    return frozenset({Applicability.SAFE} | unsafe)
+
+
+def _tell_what_waits(made: Plan, when: str) -> None:
+    if made.overlapping:
+        count = words.counted(len(made.overlapping), "finding")
+        print(f"warplint: the fixes of {count} overlap others and {when}", file=sys.stderr)
+
+
+def _source_of(texts: tuple[SourceFile, ...]) -> Callable[[str], SourceFile]:
+    known = {text.path: text for text in texts}
+
+    def source_of(path: str) -> SourceFile:
+        if path not in known:
+            known[path] = read(path)
+        return known[path]
+
+    return source_of
+
+
+def _print_fixed(texts: tuple[SourceFile, ...]) -> None:
+    """Standard input as it is after the fixes, byte for byte."""
+    sys.stdout.flush()
+    for text in texts:
+        sys.stdout.buffer.write(text.data)
+    sys.stdout.flush()
+
+
 def _verify(result: LintResult, found: Discovered, settings: Settings) -> Verification:
     from warplint.verify import session
 
@@ -194,14 +315,17 @@ def _progress() -> Progress:
 
 
 def _report(
-    result: LintResult,
+    fixed: Fixed,
     verification: Verification | None,
     settings: Settings,
     rules: tuple[Rule, ...],
     options: argparse.Namespace,
 ) -> Report:
+    from warplint.fix.edits import with_edits
+
+    result = fixed.result
     reported = result.reported(verification.findings if verification is not None else result.selected)
-    shown = tuple(each for each in reported.findings if each.severity.rank >= settings.severity.rank)
+    shown = with_edits(_shown(reported.findings, settings), _source_of(fixed.texts))
     return Report(
         shown,
         files=len(result.reports),
@@ -212,6 +336,8 @@ def _report(
         rules=rules,
         verification=verification,
         statistics=_statistics(result) if options.statistics else None,
+        applicable=_applicable(options),
+        fixed=fixed.count,
     )
 
 
@@ -244,8 +370,9 @@ def _write(report: Report, options: argparse.Namespace, texts: tuple[SourceFile,
         except OSError as error:
             raise cli.UsageError(f"{options.output_file}: cannot be written: {error.strerror}") from error
         return
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    stream = sys.stderr if getattr(options, "fix", False) and texts else sys.stdout  # the fixed text has the other
+    stream.write(text)
+    stream.flush()
 
 
 def _lines_of(texts: tuple[SourceFile, ...]) -> Callable[[str], tuple[str, ...]]:

@@ -10,7 +10,7 @@ Lines and columns are 1-based, columns count characters. flake8's 0-based column
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 
@@ -99,6 +99,22 @@ class Edit:
     content: str
 
 
+@dataclass(frozen=True)
+class KeywordChange:
+    """What a fix asks of the call at ``call``: ``keyword=value`` in it; without ``keyword`` where ``value`` is None.
+
+    Where a bare name stands at that place (a decorator with a name of its own), the call that made it is meant. A
+    decorator that is left without arguments loses its parentheses too. ``position``: that of the parameter among
+    positional arguments; a call that gives it so, or may (``*``, ``**``), is left alone, and so is a value that is
+    no constant.
+    """
+
+    call: Span
+    keyword: str
+    value: str | None
+    position: int | None = None
+
+
 class Applicability(str, enum.Enum):
     """Whether a fix keeps the program's meaning (safe), may change it (unsafe), or is only shown (display)."""
 
@@ -109,11 +125,15 @@ class Applicability(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Fix:
-    """A repair as text edits in one or several files; the edits of one fix are applied together or not at all."""
+    """A repair as text edits in one or several files; the edits of one fix are applied together or not at all.
+
+    A rule, which knows the place but not the text, says ``changes``; ``warplint.fix`` makes the edits when wanted.
+    """
 
     applicability: Applicability
     title: str
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...] = ()
+    changes: tuple[KeywordChange, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -163,6 +183,10 @@ class Finding:
     noqa_line: int = 0
     anchor: Anchor = Anchor()
     verdict: Verdict | None = None
+
+    def is_fixable(self, applicable: Collection[Applicability]) -> bool:
+        """Whether there is something to edit, and fixes of its kind are admitted."""
+        return self.fix is not None and bool(self.fix.edits) and self.fix.applicability in applicable
 
     @property
     def sort_key(self) -> tuple[str, int, int, str]:

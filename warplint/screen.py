@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from warplint.config import Settings
-from warplint.finding import Finding, Fix, Label, Severity, Span
+from warplint.finding import Finding, Label, Severity, Span
 from warplint.hygiene.unused_suppression import UNUSED_SUPPRESSION, unused
 from warplint.rule import Rule
 from warplint.source import Unreadable
@@ -64,7 +64,8 @@ class Spelling:
         fix = finding.fix
         if fix is not None:
             edits = tuple(dataclasses.replace(edit, span=self._span(edit.span)) for edit in fix.edits)
-            fix = Fix(fix.applicability, fix.title, edits)
+            changes = tuple(dataclasses.replace(change, call=self._span(change.call)) for change in fix.changes)
+            fix = dataclasses.replace(fix, edits=edits, changes=changes)
         labels = tuple(Label(self._span(label.span), label.role, label.text) for label in finding.labels)
         return dataclasses.replace(finding, span=self._span(finding.span), labels=labels, fix=fix)
 

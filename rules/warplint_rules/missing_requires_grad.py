@@ -36,6 +36,13 @@ Setting `y.requires_grad = True` later is as good, as long as it happens before 
 The program runs; its gradient is compared with finite differences; the backward pass is then repeated with a gradient
 given to the arrays that lack one. If that makes the gradient right, the array is named.
 
+## Fix
+
+`--fix --unsafe-fixes` adds `requires_grad=True` to the allocation, or changes `requires_grad=False`. Unsafe, because it
+changes what the program computes, as it should: gradients become other ones, and training goes another way; the array
+takes twice the memory; its copies are recorded, too. Not where a helper makes arrays with and without gradient, nor
+where the flag is given by position, through `*` or `**`, or by a name.
+
 ## Limits
 
 Arrays that are only read (targets, masks, indices, constants), and results that nothing reads on towards the loss, are
@@ -46,13 +53,29 @@ alone too, and so is a loss without a gradient: Warp itself refuses that.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from warplint.finding import Experiment, Finding, Role, Severity
+from warplint.finding import Applicability, Experiment, Finding, Fix, KeywordChange, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Frame, Memory
 from warplint.trace.gradients import FlagGap
 from warplint_rules import wording
+
+FLAG_POSITIONS = {
+    "zeros": 3,
+    "empty": 3,
+    "ones": 3,
+    "full": 4,
+    "array": 12,
+    "from_numpy": 4,
+    "zeros_like": 2,
+    "empty_like": 2,
+    "ones_like": 2,
+    "full_like": 3,
+    "clone": 2,
+}
+"""Where each allocating call takes ``requires_grad`` by position (Warp 1.19)."""
 
 
 def detect(context: Context) -> Iterable[Finding]:
@@ -71,7 +94,7 @@ def _finding(gap: FlagGap, flow: Dataflow) -> Finding:
     leaves = wording.listing(wording.memory_name(leaf, flow) for leaf in sorted(gap.leaves))
     writer = wording.operation_name(gap.writer.event)
     onward = f"{wording.operation_name(gap.reader.event)} reads it on" if gap.reader is not None else "it is read on"
-    return wording.finding(
+    found = wording.finding(
         RULE,
         Severity.WARNING,
         _place(gap.memory, flow).span,
@@ -92,6 +115,16 @@ def _finding(gap: FlagGap, flow: Dataflow) -> Finding:
             flow, memory=gap.memory.id, write=gap.writer.event, read=gap.reader.event if gap.reader else None
         ),
     )
+    return replace(found, fix=_fix(gap.memory, flow))
+
+
+def _fix(memory: Memory, flow: Dataflow) -> Fix | None:
+    """The flag at the allocation, where that is also the place to repair."""
+    call = memory.allocated[-1].span
+    if memory.made_by not in FLAG_POSITIONS or _place(memory, flow).span != call:
+        return None
+    change = KeywordChange(call, "requires_grad", "True", FLAG_POSITIONS[memory.made_by])
+    return Fix(Applicability.UNSAFE, "set `requires_grad=True`", changes=(change,))
 
 
 def _place(memory: Memory, flow: Dataflow) -> Frame:

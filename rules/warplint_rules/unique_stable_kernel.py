@@ -38,6 +38,12 @@ def make_power(n):
 The program runs twice in isolated kernel caches, once as it is and once with the unique kernels in their file's module;
 the builds are counted.
 
+## Fix
+
+`--fix` removes `module="unique"`: what a kernel computes and the options it is built with stay the same. Where the
+decorator has a name (`alone = wp.kernel(module="unique")`), other functions under it change as well, so that this takes
+`--unsafe-fixes`.
+
 ## Limits
 
 Silent: generic kernels, kernels that capture values of a function around them, kernels from factories, and kernels
@@ -48,8 +54,9 @@ all day) cannot be seen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from warplint.finding import Anchor, Experiment, Finding, Role, Severity
+from warplint.finding import Anchor, Applicability, Experiment, Finding, Fix, KeywordChange, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Kernel, KernelDeclared, Trace
 from warplint.trace.module_lives import module_lives, options_of
@@ -94,7 +101,7 @@ def _options(kernel: Kernel, modules: Mapping[str, Mapping[str, object]]) -> Map
 def _finding(kernel: Kernel, company: list[Kernel], trace: Trace) -> Finding:
     names = wording.listing(f"`{other.name}`" for other in company[:3])
     more = f" and {len(company) - 3} more" if len(company) > 3 else ""
-    return wording.finding(
+    found = wording.finding(
         RULE,
         Severity.WARNING,
         kernel.decorator,
@@ -104,6 +111,8 @@ def _finding(kernel: Kernel, company: list[Kernel], trace: Trace) -> Finding:
         trace.source,
         Anchor(kernel=kernel.span, module=kernel.module),
     )
+    change = KeywordChange(kernel.decorator, "module", None)
+    return replace(found, fix=Fix(Applicability.SAFE, 'remove `module="unique"`', changes=(change,)))
 
 
 RULE = Rule(

@@ -20,7 +20,7 @@ def _lines(report: Report, look: Look) -> Iterator[str]:
         place = f"{look.paint('bold', finding.span.path)}:{finding.span.line}:{finding.span.column}:"
         verdict = f" [{words.verdict(finding.verdict)}]" if finding.verdict is not None else ""
         message = finding.message.replace("\n", " ")
-        yield f"{place} {look.paint('red', finding.code)} {message}{verdict}"
+        yield f"{place} {look.paint('red', finding.code)} {words.mark(finding, report)}{message}{verdict}"
     if report.verification is not None:
         if not report.verification.programs and not report.verification.errors:
             yield words.NOTHING_RUN
@@ -34,3 +34,4 @@ def _lines(report: Report, look: Look) -> Iterator[str]:
     if report.statistics is not None:
         yield from statistics(report)
     yield words.summary(report)
+    yield from words.fixes(report)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from warplint.finding import Finding, Severity
+from warplint.finding import Applicability, Finding, Severity
 from warplint.rule import Rule
 
 
@@ -91,6 +91,7 @@ class Report:
     """All that is shown. ``findings`` are what ``severity`` admits; ``hidden`` counts those it does not.
 
     ``verification`` is None without ``--verify``. ``statistics`` are the lines of ``--statistics`` by name.
+    ``applicable`` are the fixes that ``--fix`` would make with these options; ``fixed`` counts those that it made.
     """
 
     findings: tuple[Finding, ...]
@@ -103,3 +104,5 @@ class Report:
     verification: Verification | None = None
     errors: tuple[str, ...] = ()
     statistics: Mapping[str, int] | None = None
+    applicable: frozenset[Applicability] = frozenset({Applicability.SAFE})
+    fixed: int = 0

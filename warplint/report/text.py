@@ -29,7 +29,7 @@ def render(report: Report, look: Look) -> str:
 
 def _lines(report: Report, look: Look) -> Iterator[str]:
     for finding in report.findings:
-        yield from finding_lines(finding, look)
+        yield from finding_lines(finding, look, words.mark(finding, report))
         yield ""
     if report.verification is not None:
         yield from _verification(report.verification, look)
@@ -37,12 +37,13 @@ def _lines(report: Report, look: Look) -> Iterator[str]:
     if report.statistics is not None:
         yield from statistics(report)
     yield words.summary(report)
+    yield from words.fixes(report)
 
 
-def finding_lines(finding: Finding, look: Look) -> Iterator[str]:
-    """A finding: what it says, where, and what a run said about it."""
+def finding_lines(finding: Finding, look: Look, mark: str = "") -> Iterator[str]:
+    """A finding: what it says, where, and what a run said about it. ``mark`` tells that it can be fixed."""
     severity = look.paint(_SEVERITY_STYLE[finding.severity], f"{finding.severity.value}[{finding.code}]")
-    yield f"{severity} {look.paint('bold', f'{finding.name}: {finding.message}')}"
+    yield f"{severity} {mark}{look.paint('bold', f'{finding.name}: {finding.message}')}"
     yield from frame(finding, look)
     equals = look.paint("blue", "=")
     if finding.verdict is not None:

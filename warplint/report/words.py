@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from warplint.finding import Experiment, Severity, Status, Verdict
+from warplint.finding import Applicability, Experiment, Finding, Severity, Status, Verdict
 from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Report
 
 EXPERIMENTS: Mapping[Experiment, str] = {
@@ -104,9 +104,30 @@ def summary(report: Report) -> str:
     found = counted(len(report.findings), "finding") + (f" ({kinds})" if kinds else "")
     head = f"Found {found}" if report.findings else "No findings"
     unseen = [f"{report.hidden} below severity {report.severity.value} not shown"] if report.hidden else []
+    unseen += [f"{report.fixed} fixed"] if report.fixed else []
     unseen += [f"{report.suppressed} suppressed"] if report.suppressed else []
     told = [_gradients(ran.gradients)] if ran is not None and ran.gradients else []
     return "; ".join([f"{head} in {counted(report.files, 'file')}", *_verdicts(report), *told, *unseen]) + "."
+
+
+FIXABLE = "[*]"
+"""Marks a finding that ``--fix`` would change."""
+
+
+def mark(finding: Finding, report: Report) -> str:
+    """``[*] `` before the message of a finding that can be fixed with the options given."""
+    return f"{FIXABLE} " if finding.is_fixable(report.applicable) else ""
+
+
+def fixes(report: Report) -> Iterator[str]:
+    """The line that says how many findings can be fixed, and how."""
+    now = sum(finding.is_fixable(report.applicable) for finding in report.findings)
+    unsafe = {Applicability.UNSAFE} - report.applicable
+    more = sum(finding.is_fixable(unsafe) for finding in report.findings)
+    told = [f"{FIXABLE} {now} fixable with --fix"] if now else []
+    told += [f"{more} {'more ' if now else ''}fixable with --fix --unsafe-fixes"] if more else []
+    if told:
+        yield f"{', '.join(told)}."
 
 
 def _verdicts(report: Report) -> list[str]:
