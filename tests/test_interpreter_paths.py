@@ -308,3 +308,22 @@ def test_endless_recursion_ends() -> None:
         """
     )
     assert len(launches(found)) == 1
+
+
+def test_what_calls_the_function_with_the_tape_says_its_arguments() -> None:
+    traces = run(
+        """
+        def follow(rounds=1):
+            x, y = make(), make()
+            with wp.Tape() as tape:
+                for _ in range(rounds):
+                    wp.launch(step, dim=3, inputs=[x], outputs=[y])
+        def helper():
+            follow(4)
+        def test_short():
+            follow()
+        def test_long():
+            helper()
+        """
+    )
+    assert sorted(len(launches(found.trace)) for found in traces if launches(found.trace)) == [1, 4]

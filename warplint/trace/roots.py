@@ -1,11 +1,15 @@
-"""Where interpretation starts: the file as a program, and each function of it that opens a tape and was not reached."""
+"""Where interpretation starts: the file as a program, and the functions of it that lead to a tape and were not reached.
+
+What calls a function that opens a tape knows its arguments, so the outermost callers come first (tests above all); a
+function that opens a tape and was entered from none of them starts on its own, with unknown arguments.
+"""
 
 from __future__ import annotations
 
 import ast
 import bisect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from warplint.project import Module
@@ -17,6 +21,7 @@ from warplint.trace.values import Bound, Class, Function, Instance, UnknownValue
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 _NAMES_TAPE = re.compile(r"[Tt]ape\b")
+_CALLED_BY_PYTHON = {"__init__", "__call__", "__enter__", "__exit__"}
 _BATCH = 200
 """Functions of one file that are started on their own, at most."""
 
@@ -30,14 +35,39 @@ class Root:
 
 
 def taped_functions(module: Module) -> list[Root]:
-    """The functions and methods at the top level that open a tape."""
+    """The functions and methods at the top level that lead to a tape: outermost callers first, then the openers."""
     lines = line_numbers(module.source.text, _NAMES_TAPE)
-    found: list[Root] = []
+    openers: list[Root] = []
+    others: list[Root] = []
     for owner, node in _functions(module.tree) if lines else ():
         first = bisect.bisect_left(lines, node.lineno)
-        if first < len(lines) and lines[first] <= (node.end_lineno or 0) and opens_tape(node):
-            found.append(Root(node, owner))
-    return found[:_BATCH]
+        near = first < len(lines) and lines[first] <= (node.end_lineno or 0)
+        (openers if near and opens_tape(node) else others).append(Root(node, owner))
+    return [*_outermost_callers(openers, others), *openers][:_BATCH]
+
+
+def _outermost_callers(openers: Sequence[Root], others: Sequence[Root]) -> Iterator[Root]:
+    """Functions that call an opener, directly or through others, and that no function of the file calls in turn."""
+    if not openers:
+        return
+    called = {root: _called(root.node) for root in others}
+    wanted = {root.node.name for root in openers} - _CALLED_BY_PYTHON
+    reaching: set[Root] = set()
+    while found := [root for root, names in called.items() if root not in reaching and names & wanted]:
+        reaching.update(found)
+        wanted |= {root.node.name for root in found} - _CALLED_BY_PYTHON
+    within = set().union(*called.values(), *(_called(root.node) for root in openers)) if reaching else set()
+    yield from (root for root in others if root in reaching and root.node.name not in within)
+
+
+def _called(node: Definition) -> set[str]:
+    """The bare names of what a function's body calls: functions and methods, told without types."""
+    calls = (item.func for item in ast.walk(node) if isinstance(item, ast.Call))
+    return {
+        callee.id if isinstance(callee, ast.Name) else callee.attr
+        for callee in calls
+        if isinstance(callee, (ast.Name, ast.Attribute))
+    }
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef | None, Definition]]:
