@@ -114,6 +114,15 @@ def test_pytest_runs_a_test_of_it(verified):
 
 
 @pytest.mark.slow
+def test_a_file_of_tests_that_is_named_is_run_by_pytest_and_judged(verified):
+    test = "import model\ndef test_one():\n    assert 1\ndef test_gradient():\n    assert model.main() is not None\n"
+    result = verified({"model.py": SWAP, "test_model.py": test}, "test_model.py")
+    (program,) = result.programs
+    assert (program.command, program.backward_calls, program.problem) == ("python -m pytest -q test_model.py", 1, "")
+    assert confirmed(result) == [("NVW101", "model.py")]
+
+
+@pytest.mark.slow
 def test_a_kernel_that_no_run_reaches_is_proven_alone(verified):
     result = verified({"lone.py": LONE}, "lone.py")
     (finding,) = result.findings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
         found = discover(list(paths), Settings(root=tmp_path))
-        return plan(found, findings, run, Project.for_paths(found.files))
+        return plan(found, findings, run, Project.for_paths(found.files), sys.executable)
 
     return planned
 
@@ -64,6 +65,45 @@ def test_a_named_file_runs_for_what_it_imports(project):
     files = {"main.py": "import model\n" + GUARD, "model.py": KERNEL}
     assert shown(project(files, "main.py")) == ["python main.py"]
     assert shown(project(files, "model.py")) == []
+
+
+TEST = "import warp as wp\ndef test_gradient():\n    with wp.Tape():\n        pass\n"
+CASE = "import unittest, warp\nclass Gradients(unittest.TestCase):\n    def test_it(self):\n        warp.Tape()\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "command"),
+    [
+        ("test_x.py", TEST, "python -m pytest -q test_x.py"),
+        ("test_x.py", TEST + GUARD, "python -m pytest -q test_x.py"),
+        ("x_test.py", CASE, "python -m pytest -q x_test.py"),
+        ("checks.py", TEST, "python -m pytest -q checks.py"),
+        ("checks.py", TEST + GUARD, "python checks.py"),
+        ("test_x.py", TAPE + GUARD, "python test_x.py"),
+    ],
+)
+def test_a_file_of_tests_is_run_by_a_test_runner(project, name, text, command):
+    assert shown(project({name: text}, name)) == [command]
+    assert shown(project({f"d/{name}": text}, "d")) == [command.replace(name, f"d/{name}")]
+
+
+def test_tests_of_a_folder_run_for_findings_and_tapes_alone(project):
+    quiet = TEST.replace("wp.Tape()", "wp.ScopedTimer('')")
+    assert shown(project({"d/test_x.py": quiet}, "d")) == []
+    assert shown(project({}, "d", findings=(finding("d/test_x.py"),))) == ["python -m pytest -q d/test_x.py"]
+
+
+def test_without_pytest_unittest_runs_its_own_tests_and_others_are_an_error(project, tmp_path):
+    bare = tmp_path / "python"
+    bare.write_text("#!/bin/sh\nexit 1\n")
+    bare.chmod(0o755)
+    for name, text in (("test_a.py", CASE), ("test_b.py", TEST)):
+        (tmp_path / name).write_text(text)
+    found = discover(["."], Settings(root=tmp_path))
+    planned = plan(found, (), (), Project.for_paths(found.files), str(bare))
+    assert shown(planned) == ["python -m unittest test_a.py"]
+    (error,) = planned.errors
+    assert error.endswith(f"test_b.py holds tests for pytest, which {bare} does not have")
 
 
 def test_setup_is_never_run(project):

@@ -16,6 +16,7 @@ from warplint.project import Module, Project
 from warplint.runner.command import Command, CommandError, for_script, parse
 from warplint.runner.protocol import Entry, EntryKind, KernelTarget
 from warplint.source import Unreadable
+from warplint.verify.test_files import has_tests, is_named_as_tests, run_tests
 
 NEVER_RUN = frozenset({"setup.py", "conftest.py", "noxfile.py", "__init__.py"})
 """Files that act on an environment or belong to a tool: running them is not what a check of gradients may do."""
@@ -31,18 +32,21 @@ class Plan:
     errors: tuple[str, ...] = ()
 
 
-def plan(found: Discovered, findings: Iterable[Finding], run: Sequence[str], project: Project) -> Plan:
-    """Choose the programs.
+def plan(
+    found: Discovered, findings: Iterable[Finding], run: Sequence[str], project: Project, python: str | None = None
+) -> Plan:
+    """Choose the programs; ``python`` is the interpreter that will run them (None: the active environment's).
 
     With commands in ``run`` these are all. Otherwise a file that was named itself runs as it stands if it is a program
     or opens a tape, and it, or what it imports in the project, uses Warp; of the files found in a folder those
-    programs run that open a tape or have a finding in themselves or in what they import.
+    programs run that open a tape or have a finding in themselves or in what they import. Files of tests are programs
+    that a test runner runs.
     """
     if run:
         return _commands(run)
     closure = ImportClosure(project)
     flagged = frozenset(os.path.realpath(finding.span.path) for finding in findings)
-    chosen = []
+    chosen, errors = [], []
     for path in found.files:
         module = _parsed(path, project)
         if module is None or os.path.basename(path) in NEVER_RUN:
@@ -50,14 +54,23 @@ def plan(found: Discovered, findings: Iterable[Finding], run: Sequence[str], pro
         reach = closure.of(module)
         if not any("warp" in imported_names(each) for each in reach):
             continue
-        taped, program = _opens_tape(module.tree), is_program(module, project)
+        tests = _is_test_file(path, module.tree)
+        taped, program = _opens_tape(module.tree), tests or is_program(module, project)
         if path in found.named:
             runs = program or taped
         else:
             runs = program and (taped or not flagged.isdisjoint(_files(reach)))
         if runs:
-            chosen.append(_script(path, module))
-    return Plan(tuple(chosen))
+            try:
+                chosen.append(run_tests(path, module.tree, python) if tests else _script(path, module))
+            except CommandError as error:
+                errors.append(str(error))
+    return Plan(tuple(chosen), tuple(errors))
+
+
+def _is_test_file(path: str, tree: ast.Module) -> bool:
+    """Whether a test runner is meant to run the file."""
+    return has_tests(tree) and (is_named_as_tests(path) or not _has_main_guard(tree))
 
 
 def _commands(run: Sequence[str]) -> Plan:

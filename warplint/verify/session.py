@@ -46,7 +46,7 @@ def verify(findings: Iterable[Finding], found: Discovered, settings: Settings, s
     """
     asked = tuple(findings)
     project = Project.for_paths(found.files)
-    chosen = plan(found, asked, settings.verify.run, project)
+    chosen = plan(found, asked, settings.verify.run, project, settings.verify.python)
     session = _Session(settings, project, catalogue.catalogue(), say)
     try:
         verification = session.verify(chosen.commands, asked)
