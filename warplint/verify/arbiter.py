@@ -28,6 +28,8 @@ from warplint.verify.recorder import Recorder
 from warplint.verify.views import FloatView
 from warplint.verify.warp_hooks import Scalars
 
+WATCH = "warplint-clock"
+"""The name of the engine's own thread, which a forked snapshot does without."""
 KEPT = 4
 """Snapshots that wait at one time: the beginnings of the last iterations."""
 
@@ -95,7 +97,8 @@ class Reserve:
 
     def keep(self) -> None:
         """Fork a snapshot. In a process that evaluates it returns as if nothing had happened."""
-        if self.evaluating or not hasattr(os, "fork") or threading.active_count() > 1 or not self._allowed():
+        others = [thread for thread in threading.enumerate() if thread.name != WATCH]
+        if self.evaluating or not hasattr(os, "fork") or len(others) > 1 or not self._allowed():
             return
         ask_read, ask_write = os.pipe()
         answer_read, answer_write = os.pipe()

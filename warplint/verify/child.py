@@ -12,13 +12,17 @@ import os
 import signal
 import struct
 import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 from warplint.runner.entry import start
 from warplint.runner.protocol import Channel, EntryKind, Request
-from warplint.verify.arbiter import Reserve
+from warplint.verify import self_test
+from warplint.verify.arbiter import WATCH, Reserve
 from warplint.verify.culprits import places
 from warplint.verify.horizon import Budget, Horizon
 from warplint.verify.judge import Clock, Judge
@@ -30,6 +34,8 @@ from warplint.verify.telling import Teller
 from warplint.verify.warp_hooks import Hooks, Unsupported, redirect_devices
 from warplint.verify.warp_modules import protect_caches, watch_loads
 
+PATIENCE = 3.0
+"""Seconds after the end of recording in which the program may come to a launch, where stopping is cleanest."""
 TEST_RUNNERS = frozenset({"pytest", "unittest", "py"})
 WINDOWS_AT_A_SITE = 2
 """Windows of a test run that are judged for one backward call in the source."""
@@ -81,12 +87,14 @@ class Session:
         self.channel = channel
         self.began = self._resumed = time.monotonic()
         self.log = Log()
-        self.hooks = Hooks(self._warp_is_there)
+        self.hooks = Hooks(self._warp_is_there, self._unsupported)
         deadline = self.began + request.stop_recording_after
         self.recorder = Recorder(self.log, Horizon(Budget(deadline=deadline), self.stop, request.iterations))
         self.reserve = Reserve(self.log, self.recorder, channel.mine)
         self.recorder.horizon.keep = self.reserve.keep
         self.clock = Clock(self.began + request.limit - RESERVE)
+        self._exit = os._exit
+        self._finished = False
         self._teller = Teller(self.log, channel.send)
         self._devices: set[str] = set()
         self._sites: dict[object, int] = {}
@@ -127,15 +135,37 @@ class Session:
         """Run the program and judge what it did; returns the exit status of this process."""
         assert self.request.entry is not None
         self.hooks.observer = self.recorder
-        try:
-            self.hooks.on_import()
-        except Unsupported as error:
-            self._unsupported(str(error))
+        self.hooks.on_import()
+        self._catch_exit()
+        self._watch_clock()
         ending = start(self.request.entry)
         if self.reserve.evaluating:
-            os._exit(4)
+            self._exit(4)
         self.finish(ending.stopped, ending.text)
         return 0
+
+    def _catch_exit(self) -> None:
+        """A program that leaves by ``os._exit`` is judged like any other."""
+
+        def leaving(status: int) -> NoReturn:
+            if self.channel.mine() and self.hooks.observer is not None:
+                self.finish(f"exit {status}" if status else "end")
+                _flush()
+            self._exit(status)
+
+        os._exit = leaving
+
+    def _watch_clock(self) -> None:
+        """A program that does without Warp for long is stopped all the same, so that its answers come in time."""
+
+        def watch() -> None:
+            time.sleep(max(self.request.stop_recording_after + PATIENCE, 0.0))
+            if self.hooks.observer is not None and self.channel.mine() and not self.reserve.evaluating:
+                self.finish("time limit")
+                _flush()
+                self._exit(0)
+
+        threading.Thread(target=watch, name=WATCH, daemon=True).start()
 
     def stop(self, reason: str) -> None:
         """Enough was seen: judge, and leave without unwinding anything of the user's; a test run goes on."""
@@ -147,7 +177,7 @@ class Session:
             return
         self.finish(reason)
         _flush()
-        os._exit(0)
+        self._exit(0)
 
     @property
     def _is_test_run(self) -> bool:
@@ -170,8 +200,9 @@ class Session:
 
     def finish(self, stopped: str, text: str = "") -> None:
         """Judge what was recorded and send the last record."""
-        if not self.channel.mine():
+        if not self.channel.mine() or self._finished:
             return
+        self._finished = True
         self.hooks.observer = None
         reason = self._judge()
         self.reserve.dismiss()
@@ -190,7 +221,10 @@ class Session:
         if not self.log.backwards:
             return "" if self.log.backward_count else "no backward call was recorded"
         self.clock = self._clock()
-        return judged_in_fork(self._ask, self.clock)
+        return judged_in_fork(self._ask, self.clock, self._exit, self._failed)
+
+    def _failed(self, error: BaseException) -> None:
+        self.channel.send(Note("engine", f"the engine failed: {type(error).__name__}: {error}"))
 
     def _tell(self) -> None:
         """The events; the gradients are judged even where one of them cannot be told."""
@@ -200,6 +234,13 @@ class Session:
             self.channel.send(Note("events", f"the events are incomplete: {type(error).__name__}: {error}"))
 
     def _ask(self, progress: Progress, first: int, problem: str) -> None:
+        version = str(sys.modules["warp"].config.version)
+        if self_test.is_needed(version):
+            try:
+                self_test.run(self.hooks)
+            except Unsupported as error:
+                self._unsupported(str(error))
+                return
         judge = Judge(Machine(self.log), self.channel.send, self.clock, self.request.seed, progress.at, self.reserve)
         if problem:
             self.channel.send(judge.unjudged(first - 1, problem))
@@ -224,7 +265,12 @@ class Session:
         self.channel.send(Note("unsupported", f"this Warp is not supported by the engine: {why}"))
 
 
-def judged_in_fork(ask: Callable[[Progress, int, str], None], clock: Clock) -> str:
+def judged_in_fork(
+    ask: Callable[[Progress, int, str], None],
+    clock: Clock,
+    leave: Callable[[int], NoReturn],
+    failed: Callable[[BaseException], None],
+) -> str:
     """Ask in a forked process; where it crashes, go on after the group that it crashed at. Returns a problem or ""."""
     first, problem = 0, ""
     for _ in range(CRASHES):
@@ -232,7 +278,15 @@ def judged_in_fork(ask: Callable[[Progress, int, str], None], clock: Clock) -> s
         _flush()
         process = os.fork()
         if process == 0:
-            _ask_and_leave(ask, progress, first, problem)
+            try:
+                ask(progress, first, problem)
+                progress.done()
+                leave(0)
+            except BaseException as error:
+                failed(error)
+                traceback.print_exc()
+            _flush()
+            leave(1)
         status = _wait(process, clock)
         if progress.finished:
             return ""
@@ -242,21 +296,6 @@ def judged_in_fork(ask: Callable[[Progress, int, str], None], clock: Clock) -> s
             return f"the judging ended early ({_described(status)})"
         first, problem = progress.group + 1, f"running it again crashed ({_described(status)})"
     return "running it again crashed too often"
-
-
-def _ask_and_leave(ask: Callable[[Progress, int, str], None], progress: Progress, first: int, problem: str) -> None:
-    status = 0
-    try:
-        ask(progress, first, problem)
-        progress.done()
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-        status = 1
-    finally:
-        _flush()
-        os._exit(status)
 
 
 def _wait(process: int, clock: Clock) -> int | None:

@@ -203,6 +203,9 @@ class Judge:
 
     def _obstacle(self, group: Group) -> str:
         for begin in group.backwards:
+            elsewhere = {entry.device for entry in begin.entries if entry is not None} - {"cpu"}
+            if elsewhere:
+                return f"it ran on {', '.join(sorted(elsewhere))}: gradients are verified on the CPU (--device cpu)"
             if begin.end is None or not begin.end.complete:
                 return "the operations of this backward call could not be matched to the tape's entries"
             if any(entry is not None and entry.time < self._log.base for entry in begin.entries):
@@ -588,8 +591,8 @@ _ASSIGNED = re.compile(r"^\s*((?:\w+\.)*\w+)(?:\s*:[^=]+)?\s*=[^=]")
 
 
 def leaf_name(leaf: Leaf) -> str:
-    """What the user calls it: the name it is assigned to where it is allocated, else the kernel's parameter."""
-    for code, line in leaf.memory.stack[:1]:
+    """What the user calls it: the name it is assigned to where it (or a helper) is called, else the parameter."""
+    for code, line in leaf.memory.stack[:3]:
         match = _ASSIGNED.match(linecache.getline(code.co_filename, line))
         if match:
             return match[1]

@@ -40,6 +40,8 @@ class Memory:
     foreign: bool = False
     born: int = 0
     released: bool = False
+    taped: bool = False
+    """An operation touched it while a tape was open."""
     epoch: int = -1
     padded: bool = False
     gradient_of: Memory | None = None

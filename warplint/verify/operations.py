@@ -178,6 +178,7 @@ class Entry:
     """Whether backward runs an adjoint for it."""
     copy: Any = None
     """For a copy: :class:`~warplint.verify.warp_hooks.CopyEntry`."""
+    device: str = "cpu"
     recorded_at: int = 0
     """The number of the operation that came next when the tape took it."""
 

@@ -233,7 +233,7 @@ class Recorder:
         how = library_call(sys._getframe(4))
         call = NativeCall(*self._here(4), name, run, args, reads, writes, exact, how)
         if self._template is None:
-            self._note_use(call.touched)
+            self._note_use(call.touched, clears=exact and not reads)
             self.log.add(call)
         return call
 
@@ -431,14 +431,19 @@ class Recorder:
     def _range_of(memory: Memory) -> Range:
         return Range(memory, 0, memory.size)
 
-    def _note_use(self, memories: Iterable[Memory]) -> None:
-        """Gradients that are used or cleared outside backward, leaves that are written: what makes a group complete."""
+    def _note_use(self, memories: Iterable[Memory], clears: bool = False) -> None:
+        """Gradients that are used or cleared outside backward, leaves that are written: what makes a group complete.
+
+        Clearing an array (a loss, an accumulator) is no step of an optimiser.
+        """
         if self._inside is not None or self._template is not None:
             return
         for memory in memories:
             if memory in self.log.gradients:
                 self._gradient_used(memory)
-            elif memory.grad is not None and self._active is None:
+            elif self._active is not None:
+                memory.taped = True
+            elif memory.taped and memory.grad is not None and not clears:
                 self.horizon.leaf_written()
 
     def _gradient_used(self, memory: Memory) -> None:
@@ -499,6 +504,7 @@ class Recorder:
         if matches and call is not None and call.index >= self._out.next_index - 4:
             forward = call
         entry = Entry(record, position, "launch", thing, forward, enabled=adjoint_enabled(kernel))
+        entry.device = str(getattr(thing[5], "alias", "cpu"))
         entry.recorded_at = self._out.next_index
         if forward is not None:
             forward.entry = entry

@@ -433,20 +433,33 @@ def adjoint_enabled(kernel: Any) -> bool:
 class Hooks:
     """Patches Warp once per process and hands what happens to ``observer``; None: everything passes through.
 
-    ``installed`` is called when the program has imported Warp and the hooks are in.
+    ``installed`` is called when the program has imported Warp and the hooks are in; ``unsupported`` where that is not
+    possible: the program's own import of Warp must not fail for it.
     """
 
-    def __init__(self, installed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, installed: Callable[[], None] = lambda: None, unsupported: Callable[[str], None] | None = None
+    ) -> None:
         self.observer: Observer | None = None
         self._installed = installed
+        self._unsupported = unsupported
         self._depth = 0
 
     def on_import(self) -> None:
         """Install as soon as the program imports Warp (now, if it is imported already)."""
         if "warp" in sys.modules:
-            self.install()
+            self._try_to_install()
         else:
-            sys.meta_path.insert(0, _WarpFinder(self.install))
+            sys.meta_path.insert(0, _AfterImport("warp", lambda _: self._try_to_install()))
+
+    def _try_to_install(self) -> None:
+        try:
+            self.install()
+        except Exception as error:
+            self.observer = None
+            if self._unsupported is None:
+                raise
+            self._unsupported(str(error) if isinstance(error, Unsupported) else f"{type(error).__name__}: {error}")
 
     def install(self) -> None:
         """Put the hooks into the imported Warp."""
@@ -811,8 +824,3 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
-
-
-class _WarpFinder(_AfterImport):
-    def __init__(self, install: Callable[[], None]) -> None:
-        super().__init__("warp", lambda _: install())

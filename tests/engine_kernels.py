@@ -1,0 +1,84 @@
+"""Kernels for programs that the engine judges: one module, so that all tests share one build."""
+
+import warp as wp
+
+
+@wp.struct
+class State:
+    q: wp.array(dtype=float)
+    v: wp.array(dtype=float)
+
+
+@wp.kernel
+def swing(q: wp.array(dtype=float), q_out: wp.array(dtype=float)):
+    i = wp.tid()
+    q_out[i] = q[i] + 0.3 * wp.sin(2.0 * q[i])
+
+
+@wp.kernel
+def scale(a: wp.array(dtype=float), b: wp.array(dtype=float)):
+    i = wp.tid()
+    b[i] = 0.5 * a[i]
+
+
+@wp.kernel
+def square(a: wp.array(dtype=float), b: wp.array(dtype=float)):
+    i = wp.tid()
+    b[i] = a[i] * a[i]
+
+
+@wp.kernel
+def accumulate(a: wp.array(dtype=float), total: wp.array(dtype=float)):
+    i = wp.tid()
+    wp.atomic_add(total, i, a[i] * a[i])
+
+
+@wp.kernel
+def loss_of(a: wp.array(dtype=float), loss: wp.array(dtype=float)):
+    i = wp.tid()
+    wp.atomic_add(loss, 0, (a[i] - 0.5) * (a[i] - 0.5))
+
+
+@wp.kernel
+def weighted_loss(a: wp.array(dtype=float), weight: float, loss: wp.array(dtype=float)):
+    wp.atomic_add(loss, 0, weight * a[wp.tid()])
+
+
+@wp.kernel
+def loss_of_both(a: wp.array(dtype=float), b: wp.array(dtype=float), loss: wp.array(dtype=float)):
+    i = wp.tid()
+    wp.atomic_add(loss, 0, a[i] + b[i] * b[i])
+
+
+@wp.kernel
+def in_place(a: wp.array(dtype=float)):
+    i = wp.tid()
+    a[i] = a[i] / (1.0 + a[i])
+
+
+@wp.kernel
+def descend(x: wp.array(dtype=float), gradient: wp.array(dtype=float)):
+    i = wp.tid()
+    x[i] = x[i] - 0.1 * gradient[i]
+
+
+@wp.kernel
+def drift(s: State, out: State):
+    i = wp.tid()
+    out.v[i] = s.v[i] - 0.2 * wp.sin(s.q[i])
+    out.q[i] = s.q[i] + 0.2 * out.v[i]
+
+
+@wp.kernel
+def carry(a: wp.array(dtype=float), n: int, total: wp.array(dtype=float)):
+    s = wp.float32(0.0)
+    i = wp.int32(0)
+    while i < n:
+        s = s + a[i] * a[i]
+        i = i + 1
+    total[0] = s
+
+
+def ones(values, **options):
+    """A float array of these values, with a gradient unless told otherwise."""
+    return wp.array(values, dtype=float, **{"requires_grad": True, **options})

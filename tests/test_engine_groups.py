@@ -1,0 +1,136 @@
+"""Leaves, groups, windows and consumed gradients, as the gradient's theory has them."""
+
+import pytest
+from engine_runs import judged, letters
+
+from warplint.verify.records import GradientStatus, Unread
+
+pytestmark = pytest.mark.warp
+
+PASS, FAIL = GradientStatus.PASS, GradientStatus.FAIL
+
+
+def test_backward_calls_whose_gradients_are_summed_are_one_group(tmp_path):
+    answer = judged(
+        """\
+        x = ones([0.3, 0.8])
+        for step in range(3):
+            for batch in range(2):
+                y, loss = wp.zeros_like(x), wp.zeros(1, dtype=float, requires_grad=True)
+                with wp.Tape() as tape:
+                    wp.launch(square, dim=2, inputs=[x], outputs=[y])
+                    wp.launch(loss_of, dim=2, inputs=[y], outputs=[loss])
+                tape.backward(loss)
+            wp.launch(descend, dim=2, inputs=[x, x.grad])
+            x.grad.zero_()
+        """,
+        tmp_path,
+    )
+    gradients = answer.of("x")
+    assert [gradient.status for gradient in gradients] == [PASS, PASS]
+    assert [len(gradient.backward) for gradient in gradients] == [2, 2]
+
+
+def test_a_gradient_read_only_after_it_was_cleared(tmp_path):
+    answer = judged(
+        """\
+        x = ones([0.3, 0.8])
+        loss = wp.zeros(1, dtype=float, requires_grad=True)
+        with wp.Tape() as tape:
+            wp.launch(loss_of, dim=2, inputs=[x], outputs=[loss])
+        tape.backward(loss)
+        tape.zero()
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("x")
+    assert (gradient.status, gradient.ad, letters(gradient.repaired_by)) == (FAIL, 0.0, "F")
+    assert answer.lines(gradient.consumed_at) == [7]
+
+
+def test_what_the_tape_writes_or_clears_is_no_leaf(tmp_path):
+    answer = judged(
+        """\
+        x = ones([0.3, 0.8])
+        y = wp.zeros_like(x)
+        total, cleared = wp.zeros_like(x), wp.zeros_like(x)
+        loss = wp.zeros(1, dtype=float, requires_grad=True)
+        with wp.Tape() as tape:
+            cleared.zero_()
+            wp.launch(square, dim=2, inputs=[x], outputs=[y])
+            wp.launch(accumulate, dim=2, inputs=[y], outputs=[total])
+            wp.launch(loss_of_both, dim=2, inputs=[total, cleared], outputs=[loss])
+        tape.backward(loss)
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    assert {gradient.leaf for gradient in answer.gradients} == {"x"}
+    assert answer.status("x") == [PASS]
+
+
+def test_seeds_are_a_weighted_sum_of_the_results(tmp_path):
+    answer = judged(
+        """\
+        x = ones([0.3, 0.8])
+        y = wp.zeros_like(x)
+        with wp.Tape() as tape:
+            wp.launch(square, dim=2, inputs=[x], outputs=[y])
+        tape.backward(grads={y: wp.array([1.0, -2.0], dtype=float)})
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("x")
+    assert gradient.status is PASS
+    largest = [abs(direction.ad) for direction in gradient.directions if direction.kind == "largest"]
+    assert largest == [pytest.approx(3.2)]
+
+
+def test_rows_of_one_array_and_arrays_of_structs_are_right(tmp_path):
+    answer = judged(
+        """\
+        rows = wp.zeros((4, 2), dtype=float, requires_grad=True)
+        first = State()
+        first.q, first.v = ones([0.3, 0.8]), ones([0.1, -0.2])
+        second = State()
+        second.q, second.v = wp.zeros_like(first.q), wp.zeros_like(first.v)
+        loss = wp.zeros(1, dtype=float, requires_grad=True)
+        with wp.Tape() as tape:
+            wp.launch(drift, dim=2, inputs=[first, second])
+            wp.copy(rows[0], second.q)
+            for t in range(3):
+                wp.launch(swing, dim=2, inputs=[rows[t]], outputs=[rows[t + 1]])
+            wp.launch(loss_of, dim=2, inputs=[rows[3]], outputs=[loss])
+        tape.backward(loss)
+        print(first.q.grad.numpy(), first.v.grad.numpy())
+        """,
+        tmp_path,
+    )
+    statuses = {gradient.status for gradient in answer.gradients}
+    assert statuses == {PASS}
+    assert {gradient.leaf for gradient in answer.gradients} >= {"s.q", "s.v"}
+
+
+def test_an_optimiser_on_a_copy_updates_what_nobody_reads(tmp_path):
+    answer = judged(
+        """\
+        from warp.optim import SGD
+        x = ones([0.3, 0.8])
+        copy = wp.clone(x, requires_grad=True)
+        optimiser = SGD([copy], lr=0.1)
+        for epoch in range(3):
+            loss = wp.zeros(1, dtype=float, requires_grad=True)
+            with wp.Tape() as tape:
+                wp.launch(loss_of, dim=2, inputs=[x], outputs=[loss])
+            tape.backward(loss)
+            optimiser.step([copy.grad])
+            tape.zero()
+        """,
+        tmp_path,
+    )
+    assert answer.status("x") == [PASS, PASS]
+    (unread,) = answer.result.of(Unread)
+    assert answer.lines(unread.allocated) == [3]
+    assert answer.lines(unread.writer) == [10]
