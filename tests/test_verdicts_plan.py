@@ -129,6 +129,15 @@ def test_given_commands_are_all_that_is_run(project):
     assert "needs a shell" in planned.errors[0]
 
 
+def test_a_named_file_that_the_given_commands_do_not_run_is_told(project):
+    files = {"pkg/__init__.py": "", "pkg/train.py": TAPE + GUARD, "test_x.py": TEST, "prog.py": TAPE + GUARD}
+    run = ("python -m pkg.train", "pytest test_x.py::test_gradient")
+    assert project(files, "pkg/train.py", "test_x.py", "prog.py", run=run).instead == ("prog.py",)
+    assert project({}, ".", run=run).instead == ()
+    assert project({}, "prog.py", run=("python ./prog.py --steps 3",)).instead == ()
+    assert project({}, "prog.py").instead == ()
+
+
 def test_a_file_of_a_package_with_relative_imports_runs_as_a_module(project, tmp_path):
     files = {"src/pkg/__init__.py": "", "src/pkg/model.py": KERNEL, "src/pkg/train.py": "from . import model\n" + GUARD}
     (command,) = project(files, "src/pkg/train.py").commands

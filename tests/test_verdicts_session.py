@@ -132,6 +132,15 @@ def test_commands_that_cannot_be_run_are_errors_and_the_others_run(answered):
     assert [program.command for program in result.programs] == ["python a.py", "python b.py"]
 
 
+def test_a_named_file_that_was_not_run_is_said(answered):
+    path = answered.path
+    finding = replace(ping_pong(path, 40), anchor=ping_pong(path).anchor)
+    result, _ = answered(ran("end"), run=("python other.py",), findings=[finding])
+    assert result.notes == ("prog.py was not run: the configured commands were run instead",)
+    assert result.findings[0].verdict.reason == "no configured command came here"
+    assert answered(ran("end"), run=("python prog.py 2",))[0].notes == ()
+
+
 def test_gradcheck_runs_one_command_and_keeps_what_is_confirmed(answered, tmp_path):
     path = answered.path
     answered(*trace(path), gradient(path, GradientStatus.PASS), ran())

@@ -36,6 +36,7 @@ def document(report: Report) -> dict[str, Any]:
         "gradients": [_gradient(check) for check in ran.gradients],
         "builds": [_build(count) for count in ran.builds],
         "programs": [_program(program) for program in ran.programs],
+        "notes": list(ran.notes),
         "errors": [*report.errors, *ran.errors],
     }
     if report.statistics is not None:

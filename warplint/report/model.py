@@ -74,6 +74,8 @@ class Verification:
     builds: tuple[BuildCount, ...] = ()
     programs: tuple[ProgramRun, ...] = ()
     errors: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the reader must know of all of it: a file that was named, but not run."""
 
     @property
     def unexplained(self) -> tuple[GradientCheck, ...]:

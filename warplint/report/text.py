@@ -55,6 +55,7 @@ def finding_lines(finding: Finding, look: Look, mark: str = "") -> Iterator[str]
 
 
 def _verification(verification: Verification, look: Look) -> Iterator[str]:
+    yield from verification.notes
     for program in verification.programs:
         yield from words.program(program)
     yield from (f"  {line}" for line in _gradients(verification.gradients, look))

@@ -26,10 +26,14 @@ _LAUNCHES = frozenset({"launch", "launch_tiled", "capture_launch"})
 
 @dataclass(frozen=True)
 class Plan:
-    """The programs to run, in order; ``errors`` say which of the user's commands cannot be run, and why."""
+    """The programs to run, in order; ``errors`` say which of the user's commands cannot be run, and why.
+
+    ``instead``: the files that were named and would be run, did the user's commands not take their place.
+    """
 
     commands: tuple[Command, ...]
     errors: tuple[str, ...] = ()
+    instead: tuple[str, ...] = ()
 
 
 def plan(
@@ -43,7 +47,9 @@ def plan(
     that a test runner runs.
     """
     if run:
-        return _commands(run)
+        given = _commands(run)
+        named = [path for path in found.files if path in found.named and not _is_among(given.commands, path, project)]
+        return replace(given, instead=tuple(named))
     closure = ImportClosure(project)
     flagged = frozenset(os.path.realpath(finding.span.path) for finding in findings)
     chosen, errors = [], []
@@ -81,6 +87,17 @@ def _commands(run: Sequence[str]) -> Plan:
         except CommandError as error:
             errors.append(str(error))
     return Plan(tuple(commands), tuple(errors))
+
+
+def _is_among(commands: Iterable[Command], path: str, project: Project) -> bool:
+    """Whether one of the commands runs the file: as a script, as a module, or as an argument of a test runner."""
+    module = _parsed(path, project)
+    real = os.path.realpath(path)
+    return any(
+        real in [os.path.realpath(word.partition("::")[0]) for word in (command.entry.target, *command.entry.arguments)]
+        or (module is not None and command.entry.kind is EntryKind.MODULE and command.entry.target == module.name)
+        for command in commands
+    )
 
 
 def reaches(command: Command, path: str, project: Project) -> bool:

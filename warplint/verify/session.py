@@ -35,6 +35,8 @@ class Say(Protocol):
         """Show it."""
 
 
+MOST_NAMED = 4
+"""Files that are named in one line."""
 OWN_WORK = "NVW9"
 """Findings about the linter's own work: of a run they are told as errors."""
 
@@ -48,13 +50,19 @@ def verify(findings: Iterable[Finding], found: Discovered, settings: Settings, s
     project = Project.for_paths(found.files)
     chosen = plan(found, asked, settings.verify.run, project, settings.verify.python)
     session = _Session(settings, project, catalogue.catalogue(), say)
+    notes = (f"{_instead(chosen.instead)}: the configured commands were run instead",) if chosen.instead else ()
     try:
         verification = session.verify(chosen.commands, asked)
     except CommandError as error:
         verification = Verification(asked, errors=(str(error),))
     finally:
         say("")
-    return replace(verification, errors=(*chosen.errors, *verification.errors))
+    return replace(verification, errors=(*chosen.errors, *verification.errors), notes=notes)
+
+
+def _instead(paths: Sequence[str]) -> str:
+    shown = ", ".join(paths[:MOST_NAMED]) + (", …" if len(paths) > MOST_NAMED else "")
+    return f"{shown} {'was' if len(paths) == 1 else 'were'} not run"
 
 
 def gradcheck(command: str | Sequence[str], settings: Settings, say: Say) -> Verification:
@@ -63,6 +71,7 @@ def gradcheck(command: str | Sequence[str], settings: Settings, say: Say) -> Ver
         parsed = parse(command)
         target = parsed.entry.target
         project = Project.for_paths([target] if parsed.entry.kind is EntryKind.SCRIPT else ["."])
+        settings = replace(settings, verify=replace(settings.verify, run=()))
         verification = _Session(settings, project, catalogue.catalogue(), say).verify([parsed], ())
     except CommandError as error:
         return Verification(errors=(str(error),))
@@ -89,6 +98,7 @@ class _Session:
             alone=alone.of(KernelCheck) if alone is not None else (),
             alone_problem=alone.problem if alone is not None else None,
             builds=self._builds(commands, asked, runs, experiments),
+            configured=bool(self.settings.verify.run),
         )
         judged = judge(asked, measured, experiments)
         return Verification(

@@ -37,6 +37,8 @@ class Measurements:
     alone_problem: str | None = None
     """Why kernels could not be checked alone, where that went wrong as a whole."""
     builds: tuple[Comparison, ...] = ()
+    configured: bool = False
+    """Whether the runs are commands that the user gave, whatever files were named."""
 
 
 def judge(
@@ -77,12 +79,12 @@ def _verdict(finding: Finding, measured: Measurements, experiments: Mapping[str,
     if experiment is Experiment.NONE:
         return None
     if experiment is Experiment.BUILD_COUNT:
-        return by_build_count(finding, measured.builds) or _not_reached(finding, measured.runs, experiment)
+        return by_build_count(finding, measured.builds) or _not_reached(measured, experiment)
     of_run = _BY_RUN[experiment]
     verdicts = [verdict for run in measured.runs if (verdict := of_run(finding, run)) is not None]
     if not verdicts and experiment is Experiment.KERNEL_CHECK:
         verdicts = [verdict for verdict in (_unrecorded(finding, measured),) if verdict is not None]
-    return _gravest(verdicts) or _not_reached(finding, measured.runs, experiment)
+    return _gravest(verdicts) or _not_reached(measured, experiment)
 
 
 _GRAVITY = (Status.CONFIRMED, Status.INCONCLUSIVE, Status.REFUTED, Status.NOT_REACHED)
@@ -92,7 +94,8 @@ def _gravest(verdicts: Sequence[Verdict]) -> Verdict | None:
     return min(verdicts, key=lambda verdict: _GRAVITY.index(verdict.status), default=None)
 
 
-def _not_reached(finding: Finding, runs: Sequence[Evidence], experiment: Experiment) -> Verdict:
+def _not_reached(measured: Measurements, experiment: Experiment) -> Verdict:
+    runs = measured.runs
     problems = [run.result.problem for run in runs if run.result.problem is not None]
     if problems:
         return Verdict(Status.NOT_REACHED, f"the program did not come here: {problems[0]}", experiment)
@@ -102,6 +105,8 @@ def _not_reached(finding: Finding, runs: Sequence[Evidence], experiment: Experim
     if seen:
         reason = f"not reached in the part that was run (stopped after {seen}; --iterations N looks at more)"
         return Verdict(Status.NOT_REACHED, reason, experiment)
+    if measured.configured:
+        return Verdict(Status.NOT_REACHED, "no configured command came here", experiment)
     which = "the program" if len(runs) == 1 else f"none of the {len(runs)} programs"
     return Verdict(Status.NOT_REACHED, f"{which} {'did not come' if len(runs) == 1 else 'came'} here", experiment)
 
