@@ -166,6 +166,42 @@ def _repeat(machine: Machine, call: Call) -> Value:
     return [call.args[0]] * (times if isinstance(times, int) else 0)
 
 
+def _selected(select: Callable[..., Any]) -> Callable[[Machine, Call], Value]:
+    """``combinations``, ``permutations``: of known items, up to the limit."""
+
+    def run(machine: Machine, call: Call) -> Value:
+        items = machine.iterate(call.get(0, "iterable"))
+        sizes = [value for value in (*call.args[1:], *call.kwargs.values()) if isinstance(value, int)]
+        if items is None or len(sizes) < len(call.args) - 1:
+            return unknown_from("a selection of something unknown", *call.args)
+        return list(itertools.islice(select(items, *sizes), machine.settings.items))
+
+    return run
+
+
+def _zip_longest(machine: Machine, call: Call) -> Value:
+    columns = [machine.iterate(iterable) for iterable in call.args]
+    if any(column is None for column in columns):
+        return unknown_from("a zip of something unknown", *call.args)
+    known = [column for column in columns if column is not None]
+    return list(itertools.zip_longest(*known, fillvalue=call.kwargs.get("fillvalue")))
+
+
+def _starmap(machine: Machine, call: Call) -> Value:
+    rows = machine.iterate(call.get(1, "iterable"))
+    if rows is None:
+        return unknown_from("a map over something unknown", *call.args)
+    return [machine.call(call.args[0], list(machine.iterate(row) or ())) for row in rows]
+
+
+def _tee(machine: Machine, call: Call) -> Value:
+    items = machine.iterate(call.get(0, "iterable"))
+    count = call.get(1, "n", 2)
+    if items is None or not isinstance(count, int):
+        return unknown_from("copies of an unknown iterator", *call.args)
+    return tuple(Record("iterator", {"items": list(items)}) for _ in range(count))
+
+
 def _accumulate(machine: Machine, call: Call) -> Value:
     items = machine.iterate(call.get(0, "iterable"))
     if items is None or not all(isinstance(item, (int, float)) for item in items):
@@ -351,6 +387,12 @@ MODELS: dict[str, Callable[[Machine, Call], Value]] = {
     "itertools.islice": _islice,
     "itertools.count": _count,
     "itertools.repeat": _repeat,
+    "itertools.combinations": _selected(itertools.combinations),
+    "itertools.combinations_with_replacement": _selected(itertools.combinations_with_replacement),
+    "itertools.permutations": _selected(itertools.permutations),
+    "itertools.zip_longest": _zip_longest,
+    "itertools.starmap": _starmap,
+    "itertools.tee": _tee,
     "itertools.accumulate": _accumulate,
     "collections.deque": _deque,
     "collections.defaultdict": _defaultdict,
