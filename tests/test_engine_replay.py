@@ -40,14 +40,13 @@ def in_process(source: str, folder: Path) -> str:
 def test_the_self_test_passes_here_and_notices_a_replay_that_differs(tmp_path):
     output = in_process(
         """\
-        from warplint.verify import self_test, warp_hooks
+        from warplint.verify import self_test, warp_values
         self_test.run(hooks)
         print("passed")
-        run = warp_hooks.Packed.__call__
-        warp_hooks.Packed.__call__ = lambda self: None
+        warp_values.Packed.__call__ = lambda self: None
         try:
             self_test.run(hooks)
-        except warp_hooks.Unsupported as error:
+        except warp_values.Unsupported as error:
             print("refused:", error)
         """,
         tmp_path,

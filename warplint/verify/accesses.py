@@ -15,7 +15,7 @@ import numpy.typing as npt
 from warplint.verify.memory import Bytes, Contents, Memory
 from warplint.verify.operations import KernelCall
 from warplint.verify.views import FloatView
-from warplint.verify.warp_hooks import ArraySlot, descriptor
+from warplint.verify.warp_values import ArraySlot, descriptor
 
 LIMIT = 1 << 28
 """Bytes touched by a launch that is probed at most."""

@@ -16,14 +16,7 @@ from warplint.verify.operations import BackwardBegin, Entry, HostWrite, KernelCa
 from warplint.verify.records import Repair
 from warplint.verify.replay import Machine
 from warplint.verify.views import FloatView
-from warplint.verify.warp_hooks import (
-    RETAIN_FLAG,
-    ArraySlot,
-    Packed,
-    adjoint_parameters,
-    copied,
-    descriptor,
-)
+from warplint.verify.warp_values import RETAIN_FLAG, ArraySlot, Packed, adjoint_parameters, copied, descriptor
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from warplint.verify.log import Log
 from warplint.verify.operations import BackwardBegin
 from warplint.verify.recorder import Recorder
 from warplint.verify.views import FloatView
-from warplint.verify.warp_hooks import Scalars
+from warplint.verify.warp_values import Scalars
 
 WATCH = "warplint-clock"
 """The name of the engine's own thread, which a forked snapshot does without."""

@@ -31,8 +31,9 @@ from warplint.verify.recorder import Recorder
 from warplint.verify.records import CacheClearedSeen, ModuleLoad, ModuleLoadedSeen, Note, Program
 from warplint.verify.replay import Machine
 from warplint.verify.telling import Teller
-from warplint.verify.warp_hooks import Hooks, Unsupported, redirect_devices
+from warplint.verify.warp_hooks import Hooks, redirect_devices
 from warplint.verify.warp_modules import protect_caches, watch_loads
+from warplint.verify.warp_values import Unsupported
 
 PATIENCE = 3.0
 """Seconds after the end of recording in which the program may come to a launch, where stopping is cleanest."""

@@ -15,7 +15,7 @@ from warplint.verify.memory import CodeStack, Memory, Range
 from warplint.verify.operations import HostWrite, KernelCall, NativeCall, Operation, TapeRecord
 from warplint.verify.records import Culprit, Place, Repair
 from warplint.verify.repairs import Measured
-from warplint.verify.warp_hooks import RETAIN_FLAG, descriptor
+from warplint.verify.warp_values import RETAIN_FLAG, descriptor
 
 MOST = 24
 """Culprits that are told for one repair."""
@@ -302,6 +302,3 @@ def _name(operation: Operation) -> str:
 def _mean(values: Iterable[float]) -> float:
     kept = list(values)
     return float(np.mean(kept)) if kept else 0.0
-
-
-

@@ -155,7 +155,7 @@ class Analysis:
 
 def view_of_any(call: KernelCall, slot: object) -> FloatView | None:
     """The extent of an array parameter whatever its dtype."""
-    from warplint.verify.warp_hooks import ArraySlot, descriptor
+    from warplint.verify.warp_values import ArraySlot, descriptor
 
     assert isinstance(slot, ArraySlot)
     found = descriptor(call.params[slot.parameter], slot.offset)
@@ -227,7 +227,7 @@ def _read_with_gradient(operation: Operation, entry: Entry, analysis: Analysis) 
 
 
 def _float_kind(log: Log, memory: Memory, array: object) -> np.dtype[np.generic] | None:
-    from warplint.verify.warp_hooks import scalars_of
+    from warplint.verify.warp_values import scalars_of
 
     return scalars_of(getattr(array, "dtype", None)).kind
 
@@ -281,11 +281,7 @@ def groups_of(analysis: Analysis) -> list[Group]:
     found: list[Group] = []
     for calls in backwards.values():
         found.extend(_groups(calls, analysis))
-    asked = [
-        group
-        for group in found
-        if group.used is not None or not (group.overwritten or _is_link(group, analysis))
-    ]
+    asked = [group for group in found if group.used is not None or not (group.overwritten or _is_link(group, analysis))]
     return sorted(asked, key=lambda group: group.stop)
 
 

@@ -454,8 +454,7 @@ class Judge:
         read = [
             operation.index
             for operation in self.analysis.of(leaf.memory)
-            if operation.index >= opened
-            and any(where.overlaps(leaf.range) for where in self.analysis.reads(operation))
+            if operation.index >= opened and any(where.overlaps(leaf.range) for where in self.analysis.reads(operation))
         ]
         return self._reserve.before(min([begin.index, *read]))
 

@@ -19,8 +19,8 @@ from warplint.verify.operations import KernelCall
 from warplint.verify.records import GradientStatus, KernelCheck
 from warplint.verify.replay import Machine
 from warplint.verify.views import FloatView
-from warplint.verify.warp_hooks import Packed, adjoint_parameters, copied, descriptor
 from warplint.verify.warp_modules import definition
+from warplint.verify.warp_values import Packed, adjoint_parameters, copied, descriptor
 
 EPS16 = 2.0**-10
 LARGE_STEP = 0.03

@@ -16,7 +16,7 @@ import warp
 from warplint.verify.kernel_check import ArgumentCheck, State, check_operation, weightiest
 from warplint.verify.made_inputs import GENERAL, Draw, MadeArray, MadeInputs, Unmakeable, make_inputs
 from warplint.verify.records import GradientStatus
-from warplint.verify.warp_hooks import adjoint_enabled
+from warplint.verify.warp_values import adjoint_enabled
 
 wp: Any = warp
 

@@ -12,7 +12,7 @@ import numpy as np
 from warplint.verify.log import Log
 from warplint.verify.memory import Bytes, Memory, read_bytes
 from warplint.verify.views import FloatView
-from warplint.verify.warp_hooks import Scalars, array_type
+from warplint.verify.warp_values import Scalars, array_type
 
 
 @dataclass(frozen=True)

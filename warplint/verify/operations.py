@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from warplint.verify.memory import Bytes, CodeStack, Memory, Range
-from warplint.verify.warp_hooks import Layout, Packed, Scalars
+from warplint.verify.warp_values import Layout, Packed, Scalars
 
 
 @dataclass(eq=False)

@@ -29,22 +29,19 @@ from warplint.verify.operations import (
 )
 from warplint.verify.records import ConfigSeen, ModuleCreatedSeen, ModuleOptionsSeen, OpaqueSeen, OptimiserSeen
 from warplint.verify.template import Template
-from warplint.verify.warp_hooks import (
-    EXACT_WRITERS,
+from warplint.verify.user_frames import called_by_user, importing_library, library_call, user_stack
+from warplint.verify.warp_hooks import EXACT_WRITERS
+from warplint.verify.warp_modules import is_unique, plain
+from warplint.verify.warp_values import (
     RETAIN_FLAG,
     Layout,
     adjoint_enabled,
     array_type,
-    called_by_user,
     copied,
     copy_entry,
-    importing_library,
     layout_of,
-    library_call,
     scalars_of,
-    user_stack,
 )
-from warplint.verify.warp_modules import is_unique, plain
 
 SHADOW_LIMIT = 1 << 28
 """Bytes of memory that are compared for silent host writes; views of larger memory are noted, not compared."""

@@ -15,7 +15,7 @@ from warplint.verify.groups import Analysis
 from warplint.verify.history import TooLarge
 from warplint.verify.operations import HostWrite, KernelCall, NativeCall
 from warplint.verify.records import Direction, GradientStatus, Repair
-from warplint.verify.warp_hooks import RETAIN_FLAG, descriptor
+from warplint.verify.warp_values import RETAIN_FLAG, descriptor
 
 ORDER = (
     Repair.ONCE,

@@ -17,7 +17,8 @@ from warplint.verify.log import Log
 from warplint.verify.operations import KernelCall
 from warplint.verify.recorder import Recorder
 from warplint.verify.replay import Machine, NotExact, Survey
-from warplint.verify.warp_hooks import Hooks, Unsupported
+from warplint.verify.warp_hooks import Hooks
+from warplint.verify.warp_values import Unsupported
 from warplint.verify.windows import Window
 
 MEASURED = ("1.19.",)

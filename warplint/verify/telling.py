@@ -24,8 +24,9 @@ from warplint.verify.operations import (
     Operation,
     TapeMark,
 )
-from warplint.verify.warp_hooks import RETAIN_FLAG, ArraySlot, array_type, descriptor, dimensions, is_user_file
+from warplint.verify.user_frames import is_user_file
 from warplint.verify.warp_modules import definition, is_unique, plain
+from warplint.verify.warp_values import RETAIN_FLAG, ArraySlot, array_type, descriptor, dimensions
 
 LIMIT = 8000
 """Events that are told at most."""

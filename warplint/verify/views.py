@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warplint.verify.memory import live_bytes
-from warplint.verify.warp_hooks import Scalars
+from warplint.verify.warp_values import Scalars
 
 
 @dataclass(frozen=True)

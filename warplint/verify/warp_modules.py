@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from warplint.verify.records import ModuleLoad, Place
-from warplint.verify.warp_hooks import is_user_file, user_stack
+from warplint.verify.user_frames import is_user_file, user_stack
 
 Loaded = Callable[[ModuleLoad, "int | None"], None]
 """Called after a load with what it was and the block size asked for."""

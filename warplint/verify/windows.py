@@ -15,7 +15,7 @@ from warplint.verify.memory import Bytes, Contents, Memory, Range
 from warplint.verify.operations import BackwardBegin, HostRead, HostWrite, KernelCall, NativeCall, Operation
 from warplint.verify.replay import Machine, NotExact
 from warplint.verify.views import FloatView
-from warplint.verify.warp_hooks import Scalars, descriptor
+from warplint.verify.warp_values import Scalars, descriptor
 
 Mover = Callable[[npt.NDArray[np.generic]], npt.NDArray[np.generic]]
 """The leaf's numbers, moved."""
@@ -316,5 +316,3 @@ def rewritten(group_rewrites: Sequence[int], leaf: Leaf, analysis: Analysis) -> 
             if where.overlaps(leaf.range):
                 found[index] = where
     return found
-
-
