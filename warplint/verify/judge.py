@@ -40,6 +40,8 @@ EPS16 = 2.0**-10
 FORK_BUDGET = 16
 FORK_DIRECTIONS = 3
 """Evaluations and directions where each evaluation is a run of the program."""
+ROUGH = ("rough", "chaotic", "the steps do not settle")
+"""How the reasons begin for which a direction is rough."""
 Send = Callable[[object], None]
 
 
@@ -281,7 +283,7 @@ class Judge:
             return self._record(group, found)
         signature = _signature(found)
         if diagnosis is None:
-            return self._record(group, found, signature=signature)
+            return self._record(group, _doubted(found), signature=signature)
         culprits = self._culprits(backward, telling, diagnosis.repairs)
         return self._record(group, found, diagnosis.repairs, diagnosis.others, culprits, signature)
 
@@ -516,6 +518,18 @@ class Judge:
             also_repaired_by=others,
             method=found.method,
         )
+
+
+def _doubted(found: Measurement) -> Measurement:
+    """A failure that nothing explains, of a leaf whose other directions are rough, is no proof.
+
+    Silhouettes and contacts make the objective jump: the tape leaves the jumps out, differences take them in.
+    """
+    failed = [direction for direction in found.judged if direction.status is GradientStatus.FAIL]
+    rough = [d for d in found.judged if d.status is GradientStatus.INCONCLUSIVE and d.reason.startswith(ROUGH)]
+    if len(rough) < len(failed):
+        return found
+    return _otherwise(found, GradientStatus.INCONCLUSIVE, f"rough in other directions ({rough[0].reason})")
 
 
 def _overrun(call: KernelCall, memory: Memory) -> KernelCheck:
