@@ -272,6 +272,32 @@ def test_foreign_arrays_are_marked() -> None:
     assert [event.why for event in of_kind(found, events.Opaque)] == ["to_torch"]
 
 
+@pytest.mark.parametrize(
+    ("decorator", "returns", "gradient"),
+    [
+        ("@wp.func", " -> float", False),
+        ("@wp.func", " -> wp.float32", True),
+        ("@wp.func", "", True),
+        ("", " -> float", True),
+    ],
+)
+def test_map_of_a_function_that_declares_a_python_float_has_no_gradient(
+    decorator: str, returns: str, gradient: bool
+) -> None:
+    found = trace(
+        f"""
+        {decorator}
+        def scaled(a: float, b: float){returns}:
+            return a * b
+
+        x, y = make(), wp.zeros(3, dtype=float)
+        with wp.Tape() as tape:
+            z = wp.map(scaled, y, x)
+        """
+    )
+    assert [memory.requires_grad for memory in found.memories.values() if memory.made_by == "map"] == [gradient]
+
+
 def test_map_and_operators_are_launches() -> None:
     found = run_map = trace(
         """

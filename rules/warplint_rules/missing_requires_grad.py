@@ -98,8 +98,8 @@ def _finding(gap: FlagGap, flow: Dataflow) -> Finding:
         RULE,
         Severity.WARNING,
         _place(gap.memory, flow).span,
-        f"{name} has no gradient (`{gap.memory.made_by}` without `requires_grad=True`), but {writer} writes it from "
-        f"{leaves} and {onward} towards the loss: the gradient of {leaves} stops here",
+        f"{name} has no gradient ({_cause(gap.memory)}), but {writer} writes it from {leaves} "
+        f"and {onward} towards the loss: the gradient of {leaves} stops here",
         [
             *wording.label(gap.writer.event.span, Role.WRITE, f"written here by {writer}"),
             *wording.label(gap.reader.event.span if gap.reader else None, Role.READ, f"here {onward} towards the loss"),
@@ -116,6 +116,12 @@ def _finding(gap: FlagGap, flow: Dataflow) -> Finding:
         ),
     )
     return replace(found, fix=_fix(gap.memory, flow))
+
+
+def _cause(memory: Memory) -> str:
+    if memory.made_by == "map":
+        return "`wp.map` gives none to the result of a `wp.func` that declares `-> float`; `-> wp.float32` keeps it"
+    return f"`{memory.made_by}` without `requires_grad=True`"
 
 
 def _fix(memory: Memory, flow: Dataflow) -> Fix | None:

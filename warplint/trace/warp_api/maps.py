@@ -62,6 +62,8 @@ def _map(machine: Machine, call: Call) -> Value:
     """``wp.map(func, *inputs, out=)``."""
     function, operands = call.get(0, "func"), list(call.args[1:])
     out = call.kwargs.get("out")
+    if out is None and _declares_python_float(function):
+        out = _result(machine, operands, gradient=False)
     if flag_true(call.kwargs.get("return_kernel")) or any(isinstance(operand, UnknownValue) for operand in operands):
         return unknown_from("a map over something unknown", *operands)
     names = [f"a{position}" for position in range(len(operands))]
@@ -85,6 +87,16 @@ def _map(machine: Machine, call: Call) -> Value:
         machine.escape("wp.map with several outputs", [out, *operands])
         return out
     return _run(machine, kernel, operands, out)
+
+
+def _declares_python_float(function: Value) -> bool:
+    """Whether this is a ``wp.func`` with ``-> float``, Python's type: the result then has no gradient.
+
+    Measured on 1.19; with ``wp.float32``, without an annotation, and for a plain function it has one.
+    """
+    node = function.function.node if isinstance(function, WarpFunction) else None
+    returns = node.returns if isinstance(node, ast.FunctionDef) else None
+    return isinstance(returns, ast.Name) and returns.id == "float"
 
 
 def flag_true(value: Value) -> bool:
@@ -145,18 +157,22 @@ def _run(machine: Machine, kernel: KernelValue, operands: Sequence[Value], into:
     out = into
     if out is None:
         flags = [array.requires_grad for array in arrays]
-        gradient = True if True in flags else None if None in flags else False
-        first = arrays[0] if arrays else None
-        out = machine.allocate(
-            "map",
-            gradient,
-            shape=first.shape if first is not None else None,
-            dtype=first.dtype if first is not None else None,
-        )
+        out = _result(machine, operands, gradient=True if True in flags else None if None in flags else False)
     if any(array.gradient for array in (*arrays, *([out] if isinstance(out, ArrayValue) else []))):
         return _on_gradients(machine, arrays, out)
     launch(machine, kernel, [*operands, out], arrays[0].shape if arrays else None)
     return out
+
+
+def _result(machine: Machine, operands: Sequence[Value], gradient: bool | None) -> ArrayValue:
+    """The array that a map makes for its result."""
+    first = next((operand for operand in operands if isinstance(operand, ArrayValue)), None)
+    return machine.allocate(
+        "map",
+        gradient,
+        shape=first.shape if first is not None else None,
+        dtype=first.dtype if first is not None else None,
+    )
 
 
 def _on_gradients(machine: Machine, arrays: Sequence[ArrayValue], out: Value) -> Value:
