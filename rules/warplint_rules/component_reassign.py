@@ -53,7 +53,7 @@ from warplint.finding import Experiment, Finding, Severity
 from warplint.kernels.summary import KernelFault, KernelFaultKind
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.events import Kernel
+from warplint.trace.events import Kernel, Launch
 from warplint.trace.gradients import LaunchedFault
 from warplint_rules import kernel_faults
 
@@ -69,7 +69,7 @@ def _established(found: LaunchedFault, flow: Dataflow) -> bool:
     return found.established and known
 
 
-def _moot(fault: KernelFault, kernel: Kernel | None, flow: Dataflow) -> bool:
+def _moot(fault: KernelFault, kernel: Kernel | None, launch: Launch | None, flow: Dataflow) -> bool:
     """Built with component overwrites, a vector keeps its old values, but not those of a loop's earlier rounds."""
     return fault.loop is None and kernel is not None and flow.component_overwrites(kernel) is True
 

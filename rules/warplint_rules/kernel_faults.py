@@ -13,7 +13,7 @@ from warplint.finding import Anchor, Finding, Label, Role, Severity, Span
 from warplint.kernels.summary import KernelFault, KernelFaultKind
 from warplint.rule import Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.events import Kernel
+from warplint.trace.events import Kernel, Launch
 from warplint.trace.gradients import LaunchedFault
 from warplint_rules import wording
 
@@ -26,7 +26,7 @@ def _established(found: LaunchedFault, flow: Dataflow) -> bool:
     return found.established and found.fault.certain
 
 
-def _never(fault: KernelFault, kernel: Kernel | None, flow: Dataflow) -> bool:
+def _never(fault: KernelFault, kernel: Kernel | None, launch: Launch | None, flow: Dataflow) -> bool:
     return False
 
 
@@ -36,7 +36,7 @@ class Told:
 
     ``what``: the fault and its harm. ``instead``: what to write. ``together``: faults of one key are one finding, the
     first of the established ones speaks. ``established``: whether a launch makes it a warning.
-    ``moot``: whether the kernel as built does not have the fault at all.
+    ``moot``: whether the kernel as built, or as launched, does not have the fault at all.
     """
 
     kinds: frozenset[KernelFaultKind]
@@ -45,7 +45,7 @@ class Told:
     condition: str = ", should it be differentiated with respect to that"
     together: Callable[[KernelFault], Hashable] = _place
     established: Callable[[LaunchedFault, Dataflow], bool] = _established
-    moot: Callable[[KernelFault, Kernel | None, Dataflow], bool] = _never
+    moot: Callable[[KernelFault, Kernel | None, Launch | None, Dataflow], bool] = _never
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ def findings(rule: Rule, told: Told, flow: Dataflow) -> tuple[Finding, ...]:
     candidates = [
         _Candidate(found.fault, _launched(rule, told, found, flow))
         for found in flow.launched_faults
-        if found.fault.kind in told.kinds and not told.moot(found.fault, found.launch.kernel, flow)
+        if found.fault.kind in told.kinds and not told.moot(found.fault, found.launch.kernel, found.launch, flow)
     ]
     candidates += [
         _Candidate(fault, _declared(rule, told, kernel, fault, flow))
         for kernel, fault in flow.kernel_faults
-        if fault.kind in told.kinds and not told.moot(fault, kernel, flow)
+        if fault.kind in told.kinds and not told.moot(fault, kernel, None, flow)
     ]
     return wording.strongest([one.finding for one in _first_of_each(candidates, told.together)])
 

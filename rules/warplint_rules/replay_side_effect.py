@@ -31,7 +31,7 @@ def next_slot(count: wp.array(dtype=int), slots: wp.array(dtype=int), i: int):
     return slots[i]
 
 @wp.func_replay(next_slot)
-def replay_next_slot(count: wp.array(dtype=int), slots: wp.array(dtype=int), i: int):
+def kept_slot(count: wp.array(dtype=int), slots: wp.array(dtype=int), i: int):
     return slots[i]
 ```
 

@@ -15,10 +15,12 @@ from warplint.kernels.source import Adjoint, Builtin, Function, Struct, TypeAlia
 from warplint.kernels.stores import Stores, Target
 from warplint.kernels.summary import Cut, StoreKind
 from warplint.kernels.types import COMPOSITES, Kind, Type
-from warplint.kernels.values import ABSENT, NOTHING, Place, Value, joined, needing, union, without
+from warplint.kernels.values import ABSENT, NOTHING, Place, Sign, Value, joined, members, needing, union, without
 from warplint.names import dotted
 
 DEEPEST_CALL = 32
+ZERO_AT_MOST, OVERFLOW_FROM = 1e-2, 5.0
+"""Numbers in a condition that may guard an operand against zero, or an exponential against overflow."""
 
 _ATOMICS = {
     "atomic_add": StoreKind.ACCUMULATE,
@@ -165,7 +167,20 @@ class Calls(Stores):
         value = arguments[-1]
         for argument in arguments[1:-1]:
             value = joined(argument, value)
-        return self.chosen(value, self.condition(arguments[0], node.args[0]))
+        test = arguments[0]
+        needs = 0
+        for number in members(value.dangers):
+            danger = self.ledger.dangers[number]
+            if danger.tokens & test.tokens and _speaks_of_zero(node.args[0]):
+                token = Token(TokenKind.UNSELECTED, "", "", "", self.ledger.order, danger.node, danger.file)
+                needs |= self.ledger.need(
+                    self.ledger.token(token, (danger.node,)), danger.given, danger.node, danger.file
+                )
+        guards = [each for each in arguments[1:] if each.sign is Sign.POSITIVE and each.constant is not ABSENT]
+        if guards and any(each.tokens & test.tokens for each in arguments[1:]):
+            value.sign = Sign.POSITIVE
+        value = needing(value, needs) if needs else value
+        return self.chosen(value.like(dangers=0), self.condition(test, node.args[0]))
 
     def _thread_index(self) -> Value:
         """``wp.tid()``: one index, or a tuple of up to four where it is unpacked."""
@@ -385,7 +400,8 @@ class Calls(Stores):
         arguments = self.linear(given)
         active = value.active | arguments.active
         needs = arguments.needs | self.need(value.tokens | arguments.tokens, active, node)
-        return value.like(active=active, needs=needs, components=None, fields=None)
+        cuts = arguments.cuts  # what stops gradient inside is not differentiated
+        return value.like(active=active, needs=needs, cuts=cuts, dangers=0, components=None, fields=None)
 
     def _with_adjoint(
         self, function: Function, values: Sequence[Value], written: set[str], value: Value, flowing: int
@@ -433,6 +449,13 @@ class Calls(Stores):
                 unknown = Place(place.path, (*place.indices, Value(symbol=self.ledger.fresh_symbol())))
                 self.store(unknown, Target("", argument, [], of=argument.type), StoreKind.STORE, value, node)
         return value.like(type=self.annotation(function.node.returns, function.scope))
+
+
+def _speaks_of_zero(test: ast.expr) -> bool:
+    """Whether a condition compares with zero, or with a number that nobody sees in it: not with, say, 1.0."""
+    constants = [each.value for each in ast.walk(test) if isinstance(each, ast.Constant)]
+    numbers = [abs(value) for value in constants if isinstance(value, (int, float))]
+    return all(number <= ZERO_AT_MOST or number >= OVERFLOW_FROM for number in numbers)
 
 
 def _components(length: int, arguments: list[Value]) -> tuple[Value, ...] | None:

@@ -106,6 +106,7 @@ class Elements(Operations):
             varies=owner.varies,
             load=load,
             local=owner.local,
+            dangers=owner.dangers,
         )
         if of.floating is False and part.active:
             part.cuts |= self.ledger.cut(part.active, Cut.FLAT)

@@ -12,6 +12,7 @@ from warplint.finding import Span
 from warplint.kernels.ledger import File, Ledger, Needed, StoreRecord, Token, TokenKind
 from warplint.kernels.source import text_of
 from warplint.kernels.summary import Cut, KernelFault, KernelFaultKind, Read, StoreKind
+from warplint.kernels.types import Kind
 from warplint.kernels.values import members, union
 
 _STOPPED = {
@@ -26,6 +27,7 @@ _LOST: dict[TokenKind, KernelFaultKind] = {
     TokenKind.COMPONENT: KernelFaultKind.COMPONENT_MULTIPLY,
     TokenKind.REASSIGNED: KernelFaultKind.COMPONENT_REASSIGN,
     TokenKind.ASSIGNED: KernelFaultKind.ADJOINT_ASSIGNED,
+    TokenKind.UNSELECTED: KernelFaultKind.UNSELECTED_SINGULAR,
     TokenKind.OMITTED: KernelFaultKind.ADJOINT_OMITTED,
 }
 """Tokens that are gone whatever happens in memory, and the fault that needing one is."""
@@ -53,7 +55,7 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
     consumers = _consumers(ledger)
     drafts: dict[tuple[object, ...], _Draft] = {}
     lost = (find(ledger, consumers) for find in (_lost, _mutated, _looped, _replayed, _overwritten))
-    for key, draft in itertools.chain(_multiplied(ledger), _cut(ledger), *lost):
+    for key, draft in itertools.chain(_multiplied(ledger), _cut(ledger), _shared(ledger), *lost):
         known = drafts.setdefault(key, draft)
         known.given |= draft.given
         known.into |= draft.into
@@ -107,6 +109,20 @@ def _lost(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tupl
             kind = _LOST[token.kind]
             draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path, token.loop)
             yield (kind, need.node), draft
+
+
+def _shared(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:
+    """Plain stores of each thread's own value to one element. A sum onto the element may come out right by luck."""
+    kind = KernelFaultKind.SHARED_STORE
+    for store in ledger.stores:
+        fixed = not any(index.threads or index.depends or index.type.kind is Kind.TUPLE for index in store.index)
+        everywhere = fixed and not store.conditional
+        own = store.value.threads and store.value.active
+        if everywhere and own and store.kind is StoreKind.STORE and isinstance(store.node, ast.Assign):
+            given, into = store.value.active, {store.path}
+            draft = _Draft(kind, store.node, store.file, store.order, None, given, into, store.path)
+            draft.certain = not given & ledger.path_bit(store.path)
+            yield (kind, store.node), draft
 
 
 def _replayed(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:

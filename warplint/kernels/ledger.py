@@ -56,6 +56,8 @@ class TokenKind(enum.Enum):
     """What a variable's other uses contribute to its adjoint, where a custom adjoint assigns it."""
     OMITTED = "omitted"
     """The adjoint of an argument that a custom adjoint leaves out."""
+    UNSELECTED = "unselected"
+    """An operand of ``where`` that is singular where it is not selected."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +130,16 @@ class Mutation:
     """The innermost dynamic loop around the assignment."""
 
 
+@dataclass(frozen=True, eq=False)
+class DangerRecord:
+    """An operation at ``node`` whose adjoint is not finite for some values of what stands on ``tokens``."""
+
+    node: ast.AST
+    file: File
+    tokens: int
+    given: int
+
+
 @dataclass(frozen=True)
 class CutRecord:
     """Gradient from a path (by number) stops, at an operation (``node``) or because there never is any."""
@@ -178,6 +190,8 @@ class Ledger:
     _path_names: dict[int, frozenset[str]] = field(default_factory=dict)
     watched: dict[Value, list[tuple[str, ast.AST, File]]] = field(default_factory=dict)
     """Variables whose adjoint a custom adjoint assigns: the parameter it calls them, the assignment and its file."""
+    dangers: list[DangerRecord] = field(default_factory=list)
+    """The operations that are singular somewhere; by number in :attr:`Value.dangers`."""
     _cuts: list[CutRecord] = field(default_factory=list)
     _cut_numbers: dict[CutRecord, int] = field(default_factory=dict)
     _cut_bits: dict[tuple[int, Cut, ast.AST | None], int] = field(default_factory=dict)
@@ -215,6 +229,15 @@ class Ledger:
             if token.kind in (TokenKind.CARRIED, TokenKind.AFTER):
                 self.carried |= 1 << number
         return 1 << number
+
+    def share_elements(self, a: int, b: int) -> bool:
+        """Whether two sets of tokens stand on one array element, wherever each of them read it."""
+        if a & b or not a or not b:
+            return bool(a & b)
+        return not self._elements(a).isdisjoint(self._elements(b))
+
+    def _elements(self, tokens: int) -> set[tuple[str, str]]:
+        return {(self.tokens[number].path, self.tokens[number].index) for number in members(tokens)}
 
     def need(
         self, tokens: int, given: int, node: ast.AST, file: File, what: str = "", destination: bool = False

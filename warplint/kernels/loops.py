@@ -18,7 +18,7 @@ from warplint.kernels.ledger import Token, TokenKind
 from warplint.kernels.liveness import LoopFacts, facts_of
 from warplint.kernels.operations import Condition, End, Environment, Exit, LoopExits
 from warplint.kernels.types import Kind
-from warplint.kernels.values import ABSENT, Value, constant, members, union
+from warplint.kernels.values import ABSENT, Sign, Value, constant, members, union
 
 MOST_PASSES = 6
 """Joining passes over a loop's body before the fixpoint is taken as reached; sets only grow, two or three suffice."""
@@ -210,6 +210,7 @@ class Loops(Calls):
         value = value.like(
             constant=ABSENT, fixed=False, symbol=symbol, lane=0, components=None, varies=value.varies | loop.bit
         )
+        value.sign = Sign.UNKNOWN
         if not loop.loses_locals or value.local or value.type.kind in (Kind.STRUCT, Kind.TILE):
             return value
         token = Token(kind, name, "", "", self.ledger.order, loop.node, self.frame.file)

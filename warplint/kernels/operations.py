@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from warplint.kernels import types
 from warplint.kernels.builtins import Derivative, table
-from warplint.kernels.ledger import Arms, File, Ledger
+from warplint.kernels.ledger import Arms, DangerRecord, File, Ledger
+from warplint.kernels.singular import SINGULAR, dangerous, sign_of
 from warplint.kernels.source import Scope
 from warplint.kernels.summary import Cut
 from warplint.kernels.types import COMPOSITES, Kind, Type
@@ -106,6 +107,9 @@ class Operations:
         if derivative is Derivative.MISSING:
             return self.flat(arguments, Cut.NONDIFFERENTIABLE, node)
         value = self.linear(arguments)
+        value.sign = sign_of(name, arguments, node)
+        if value.active and name in SINGULAR:
+            value.dangers |= self._danger(name, arguments, value.active, node)
         if value.active and derivative is not Derivative.LINEAR:
             needs = self._read_by_adjoint(name, derivative, arguments, node)
             value.needs |= needs
@@ -113,6 +117,16 @@ class Operations:
                 if argument.type.kind in COMPOSITES:
                     self.ledger.readers[argument] = self.ledger.readers.get(argument, 0) | needs
         return value
+
+    def _danger(self, name: str, arguments: list[Value], active: int, node: ast.AST) -> int:
+        """The bit of a singular operation, unless a condition around it speaks of the operand."""
+        operand = dangerous(name, arguments)
+        if operand is None or any(
+            self.ledger.share_elements(condition.tokens, operand.tokens) for condition in self.conditions
+        ):
+            return 0
+        self.ledger.dangers.append(DangerRecord(node, self.frame.file, operand.tokens, active))
+        return 1 << len(self.ledger.dangers) - 1
 
     def _read_by_adjoint(self, name: str, derivative: Derivative, arguments: list[Value], node: ast.AST) -> int:
         """The needs of one nonlinear operation."""
@@ -140,6 +154,7 @@ class Operations:
             value.tokens |= argument.tokens
             value.needs |= argument.needs
             value.cuts |= argument.cuts
+            value.dangers |= argument.dangers
             value.threads |= argument.threads
             value.varies |= argument.varies
             value.type = joined_type(value.type, argument.type)
@@ -155,7 +170,7 @@ class Operations:
         """A value that depends on its arguments, though no gradient flows back to them: ``node`` stops it."""
         value = self.linear(arguments)
         value.cuts |= self.ledger.cut(value.active, why, node, file or self.frame.file)
-        value.active = value.needs = 0
+        value.active = value.needs = value.dangers = 0
         value.type = types.INTEGER if why is Cut.FLAT else types.UNKNOWN
         return value
 

@@ -124,6 +124,10 @@ class KernelFaultKind(str, enum.Enum):
     """``wp.adjoint[x] = ...`` in a custom adjoint wipes out what another use of the caller's variable contributed."""
     ADJOINT_OMITTED = "adjoint-omitted"
     """A custom adjoint that gives nothing to the argument ``detail``; stands at its ``def``."""
+    UNSELECTED_SINGULAR = "unselected-singular"
+    """An operand of ``where`` whose adjoint is not finite just where the condition does not select it: 0 * inf."""
+    SHARED_STORE = "shared-store"
+    """All threads assign values of their own to one element: the last one wins, the adjoint credits another one."""
     ATOMIC_REPLAYED = "atomic-replayed"
     """The value that an atomic returned is needed: the backward pass runs it again, or does not, and gets another."""
 

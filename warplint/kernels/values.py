@@ -25,6 +25,14 @@ class Absent(enum.Enum):
 ABSENT = Absent.CONSTANT
 
 
+class Sign(enum.IntEnum):
+    """What is known of a number's sign. ``POSITIVE``: bounded away from zero, as far as anybody can mean it."""
+
+    UNKNOWN = 0
+    NOT_NEGATIVE = 1
+    POSITIVE = 2
+
+
 @dataclass(slots=True, eq=False)
 class Place:
     """Where an array value lives: an access path, and the indices that were applied to it so far (``row = a[i]``)."""
@@ -78,6 +86,9 @@ class Value:
     """An array on the thread's stack (``wp.zeros`` in a kernel) or a tile: stores into it add to the value."""
     fixed: bool = False
     """Warp itself sees ``constant`` at code generation (a literal, a captured number), so a loop over it unrolls."""
+    sign: Sign = Sign.UNKNOWN
+    dangers: int = 0
+    """The singular operations behind it (numbers in the ledger)."""
 
     def like(self, **changes: object) -> Value:
         """A copy with some parts changed."""
@@ -100,6 +111,8 @@ class Value:
             self.load,
             self.local,
             self.fixed,
+            self.sign,
+            self.dangers,
         )
         for name, changed in changes.items():
             setattr(made, name, changed)
@@ -114,10 +127,14 @@ def constant(value: object) -> Value:
     if isinstance(value, bool):
         return Value(type=types.BOOLEAN, constant=value, fixed=True)
     if isinstance(value, int):
-        return Value(type=types.INTEGER, constant=int(value), symbol=str(int(value)), fixed=True)
+        return Value(type=types.INTEGER, constant=int(value), symbol=str(int(value)), fixed=True, sign=_sign(value))
     if isinstance(value, float):
-        return Value(type=types.REAL, constant=value, fixed=True)
+        return Value(type=types.REAL, constant=value, fixed=True, sign=_sign(value))
     return Value(constant=value, fixed=True)
+
+
+def _sign(number: float) -> Sign:
+    return Sign.POSITIVE if number > 0 else Sign.NOT_NEGATIVE if number == 0 else Sign.UNKNOWN
 
 
 def members(bits: int) -> Iterator[int]:
@@ -173,6 +190,8 @@ def joined(a: Value, b: Value) -> Value:
         a.meaning if a.meaning == b.meaning else None,
         None,
         a.local or b.local,
+        sign=min(a.sign, b.sign),
+        dangers=a.dangers | b.dangers,
     )
 
 
