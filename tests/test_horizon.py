@@ -23,11 +23,13 @@ def square(x: wp.array(dtype=float), loss: wp.array(dtype=float)):
     wp.atomic_add(loss, 0, x[wp.tid()] * x[wp.tid()])
 
 x = wp.array([0.5, 1.5], dtype=float, requires_grad=True)
+y = wp.zeros(2, dtype=float, requires_grad=True)
 total = np.zeros(2)
 for step in range(5):
     loss = wp.zeros(1, dtype=float, requires_grad=True)
     with wp.Tape() as tape:
-        wp.launch(square, dim=2, inputs=[x, loss])
+        wp.copy(y, x)
+        wp.launch(square, dim=2, inputs=[y, loss])
     tape.backward(loss)
     total += x.grad.numpy()
     tape.zero()
@@ -74,10 +76,13 @@ def test_a_longer_program_says_where_it_was_stopped(tmp_path: Path, monkeypatch,
     def program(*more: str) -> dict[str, object]:
         cli.main([*words, "--format", "json", *more])
         (ran,) = json.loads(capsys.readouterr().out)["programs"]
-        return {key: ran[key] for key in ("backward_calls", "stopped", "problem")}
+        return {key: ran[key] for key in ("backward_calls", "launches", "stopped", "problem")}
 
-    assert program() == {"backward_calls": 2, "stopped": "after 2 iterations", "problem": ""}
-    assert program("--iterations", "4") == {"backward_calls": 4, "stopped": "after 4 iterations", "problem": ""}
-    assert program("--iterations", "9") == {"backward_calls": 5, "stopped": "", "problem": ""}
+    def expected(calls: int, stopped: str) -> dict[str, object]:
+        return {"backward_calls": calls, "launches": calls, "stopped": stopped, "problem": ""}  # a copy is no launch
+
+    assert program() == expected(2, "after 2 iterations")
+    assert program("--iterations", "4") == expected(4, "after 4 iterations")
+    assert program("--iterations", "9") == expected(5, "")
     cli.main(words)
     assert "  stopped after 2 iterations; --iterations N looks at more\n" in capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -24,6 +25,7 @@ from warplint.finding import (
     Status,
     Verdict,
 )
+from warplint.report import words
 from warplint.report.look import Look, wants_colour
 from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Report, Verification
 from warplint.report.renderers import FORMATS, renderer
@@ -287,6 +289,15 @@ def test_sarif_fingerprints_survive_added_lines_and_tell_equal_lines_apart() -> 
     before = prints(("a, b = b, a", "a, b = b, a"), 1, 2)
     assert prints(("x = 1", "a, b = b, a", "  a, b = b, a"), 2, 3) == before
     assert before[0] != before[1]
+
+
+def test_words_are_whole() -> None:
+    assert [words.ordinal(n) for n in (1, 2, 3, 4, 11, 22)] == ["1st", "2nd", "3rd", "4th", "11th", "22nd"]
+    check = GradientCheck("x", "a.py", 3, "pass", 1.0, 1.0, backward=2, backward_line=9, repeated=True)
+    assert words.gradient(check).startswith("gradient of `x` (a.py:3, 2nd backward call, line 9) agrees")
+    warnings = [replace(BROKEN, span=Span("a.py", line)) for line in (1, 2)]
+    told = words.summary(Report((*warnings, SEEN, SEEN), 1, "1.19"))
+    assert told == "Found 4 findings (2 warnings, 2 info) in 1 file."
 
 
 def test_a_wrong_gradient_that_no_finding_explains_is_reported_by_itself() -> None:

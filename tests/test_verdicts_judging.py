@@ -187,6 +187,20 @@ def test_what_was_reached_is_judged_by_its_gradients(program, status, expected, 
     assert judged.verdict.figures["ad"] == 2.0
 
 
+def test_the_repair_is_told_in_words_and_the_share_only_beside_other_faults(program):
+    mine = replace(overwritten(program), effect=0.6)
+    failed = gradient(program, GradientStatus.FAIL, repaired_by=(Repair.MEMORY,), culprits=(mine,))
+    alone = verdict(ping_pong(program), evidence(program, failed)).verdict
+    assert alone is not None
+    assert alone.reason.endswith("; restoring the overwritten values repairs it")
+    lacking = Culprit(Repair.GRADIENT, allocated=((program, 99, "<module>"),))
+    both = replace(failed, repaired_by=(Repair.MEMORY, Repair.GRADIENT), culprits=(mine, lacking))
+    shared = verdict(ping_pong(program), evidence(program, both)).verdict
+    assert shared is not None
+    assert "restoring the overwritten values and giving the arrays on the way a gradient repair it" in shared.reason
+    assert shared.reason.endswith("(other places have part in it; this one alone makes 60% of the error)")
+
+
 def test_reached_but_not_measured_says_why(program):
     judged = verdict(ping_pong(program), evidence(program, stopped="raised"))
     assert judged.verdict is not None

@@ -51,7 +51,8 @@ def test_a_confirmed_finding_with_its_gradient_and_program(answered):
     (finding,) = [each for each in result.findings if each.code == "NVW101"]
     assert finding.verdict is not None
     assert (finding.verdict.status, finding.severity) == (Status.CONFIRMED, Severity.ERROR)
-    check = GradientCheck("a", "prog.py", 8, "fail", 2.0, 1.0, 0.5, "too much noise", "python prog.py")
+    told = ("fail", 2.0, 1.0, 0.5, "too much noise", "python prog.py")
+    check = GradientCheck("a", "prog.py", 8, *told, backward=1, backward_path="prog.py", backward_line=13)
     assert result.gradients == (check,)
     (program,) = result.programs
     assert (program.command, program.backward_calls, program.warp, program.problem) == (
@@ -82,6 +83,16 @@ def test_a_wrong_gradient_is_explained_by_a_confirmed_finding_alone(answered):
     convicted = gradient(path, GradientStatus.FAIL, repaired_by=(Repair.MEMORY,), culprits=(overwritten(path),))
     result, _ = answered(*trace(path), convicted, ran(), findings=[ping_pong(path)])
     assert result.unexplained == ()
+
+
+def test_gradients_of_one_leaf_are_told_apart_by_their_backward_calls(answered):
+    path = answered.path
+    first, second = gradient(path, GradientStatus.PASS), gradient(path, GradientStatus.PASS, group=1)
+    other = gradient(path, GradientStatus.PASS, leaf="b", allocated=((path, 9, "<module>"),))
+    result, _ = answered(*trace(path), first, second, other, ran())
+    assert [(check.leaf, check.backward, check.backward_line, check.repeated) for check in result.gradients] == [
+        ("a", 1, 13, True), ("a", 2, 13, True), ("b", 1, 13, False),
+    ]  # fmt: skip
 
 
 def test_a_program_is_judged_when_one_of_its_gradients_is(answered):

@@ -17,6 +17,8 @@ from warplint.rule import Rule
 class GradientCheck:
     """One leaf's gradient against finite differences. ``status``: ``pass``, ``fail``, ``flat`` or ``inconclusive``.
 
+    ``backward`` counts the backward calls that gave this leaf a gradient, from 1, and ``backward_line`` is where this
+    one stands (in ``backward_path``); 0 where nothing is known of it. ``repeated``: there are several.
     ``unexplained``: it is wrong, and no confirmed finding says by what; then it is something to report by itself.
     """
 
@@ -30,6 +32,10 @@ class GradientCheck:
     reason: str = ""
     program: str = ""
     unexplained: bool = False
+    backward: int = 0
+    backward_path: str = ""
+    backward_line: int = 0
+    repeated: bool = False
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,8 @@ def gradient(check: GradientCheck) -> str:
     """One line for a leaf."""
     values = figures({"ad": check.ad, "fd": check.fd, "relative_error": check.relative_error})
     told = "; ".join(part for part in (values, check.reason) if part)
-    line = f"gradient of `{check.leaf}` ({check.path}:{check.line}) {_STATUS.get(check.status, check.status)}"
+    which = f", {ordinal(check.backward)} backward call, line {check.backward_line}" if check.repeated else ""
+    line = f"gradient of `{check.leaf}` ({check.path}:{check.line}{which}) {_STATUS.get(check.status, check.status)}"
     return f"{line}: {told}" if told else line
 
 
@@ -100,7 +101,7 @@ def summary(report: Report) -> str:
     if ran is not None and not report.files:
         return f"{_gradients(ran.gradients)}."
     by_severity = Counter(finding.severity for finding in report.findings)
-    kinds = ", ".join(f"{by_severity[s]} {s.value}" for s in reversed(Severity) if by_severity[s])
+    kinds = ", ".join(_of_severity(by_severity[s], s) for s in reversed(Severity) if by_severity[s])
     found = counted(len(report.findings), "finding") + (f" ({kinds})" if kinds else "")
     head = f"Found {found}" if report.findings else "No findings"
     unseen = [f"{report.hidden} below severity {report.severity.value} not shown"] if report.hidden else []
@@ -130,6 +131,11 @@ def fixes(report: Report) -> Iterator[str]:
         yield f"{', '.join(told)}."
 
 
+def _of_severity(count: int, severity: Severity) -> str:
+    """``1 error``, ``6 warnings``, ``2 info``: information has no plural."""
+    return f"{count:,} info" if severity is Severity.INFO else counted(count, severity.value)
+
+
 def _verdicts(report: Report) -> list[str]:
     """``1 confirmed, 2 refuted``, where something was run."""
     counts = Counter(finding.verdict.status for finding in report.findings if finding.verdict is not None)
@@ -147,6 +153,12 @@ def counted(count: int, thing: str) -> str:
     if count == 1:
         return f"1 {thing}"
     return f"{count:,} {thing}{'es' if thing.endswith('ch') else 's'}"
+
+
+def ordinal(number: int) -> str:
+    """``1st``, ``2nd``, ``3rd``, ``4th``, ``11th``."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def times(count: int) -> str:

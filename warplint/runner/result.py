@@ -43,7 +43,7 @@ class RunResult:
             if note.topic.startswith("no-"):
                 return f"{self.interpreter} cannot verify this program: {note.text}"
         if self.exit.limit is not None:
-            return f"ran into the {self.exit.limit} after {self.exit.seconds:.0f} s{self._where}"
+            return f"ran into the {self.exit.limit} after {self.exit.seconds:.1f} s{self._where}"
         if self.exit.signal is not None:
             return f"{self.exit.text}{self._where}"
         if self.program is None:

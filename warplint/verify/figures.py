@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from warplint.verify.records import Gradient
+from warplint.verify.records import Gradient, Repair
+
+REPAIRING = {
+    Repair.MEMORY: "restoring the overwritten values",
+    Repair.GRADIENT: "giving the arrays on the way a gradient",
+    Repair.RETAIN: "turning `retain_grad` off",
+    Repair.CHAIN: "chaining the tapes",
+    Repair.FRESH: "starting from zeroed gradients",
+    Repair.ONCE: "running the repeated operation's adjoint once",
+    Repair.CUT: "cutting the gradient at the writes that no tape records",
+    Repair.TAPED: "running the adjoint of what no tape recorded",
+}
+"""What each what-if experiment does, in words."""
 
 
 def figures_of(gradient: Gradient) -> dict[str, object]:
@@ -26,6 +39,12 @@ def leaf_name(gradient: Gradient) -> str:
 def number(value: float) -> str:
     """Six digits, ``nan`` and ``inf`` as they are."""
     return f"{value:.6g}" if math.isfinite(value) else str(value)
+
+
+def repairing(repairs: Sequence[Repair]) -> str:
+    """``restoring the overwritten values repairs it``."""
+    words = [REPAIRING[repair] for repair in repairs]
+    return f"{' and '.join(words)} repair{'s' if len(words) == 1 else ''} it"
 
 
 def comparison(gradient: Gradient) -> str:

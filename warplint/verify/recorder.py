@@ -57,6 +57,11 @@ class Evaluating(Protocol):
         """A backward call begins."""
 
 
+def _is_of_library(kernel: Any) -> bool:
+    """Whether Warp brings the kernel itself: by one of `wp.map` the backward of `wp.copy` adds up gradients."""
+    return str(kernel.module.name).startswith(("warp.", "map_"))
+
+
 class Recorder:
     """Observes one process. ``horizon`` decides when enough was seen; ``told`` takes what is no native operation.
 
@@ -95,7 +100,7 @@ class Recorder:
         self.horizon.tick(self.log)
         call = self._kernel_call(kernel, hooks, params, adjoint, blocks)
         self.log.add(call)
-        self.log.launches += not adjoint
+        self.log.launches += not adjoint and not (self._inside is not None and _is_of_library(kernel))
         run(kernel, hooks, params, adjoint)
         self._refresh(call.memories)
         self._last_kernel = call

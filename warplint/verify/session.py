@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -186,7 +187,10 @@ class _Session:
 
 def _gradients(evidence: Evidence, judged: Iterable[Finding]) -> Iterable[GradientCheck]:
     confirmed = [each for each in judged if each.verdict is not None and each.verdict.status is Status.CONFIRMED]
-    for gradient in evidence.result.of(Gradient):
+    leaves = Counter((gradient.leaf, gradient.allocated) for gradient in evidence.gradients)
+    for gradient in evidence.gradients:
+        backward = gradient.backward[-1] if gradient.backward else ()
+        called = evidence.places.span(backward[-1]) if backward else None
         span = evidence.places.span(gradient.allocated[-1]) if gradient.allocated else None
         yield GradientCheck(
             leaf=gradient.leaf,
@@ -200,6 +204,10 @@ def _gradients(evidence: Evidence, judged: Iterable[Finding]) -> Iterable[Gradie
             program=evidence.result.command,
             unexplained=gradient.status is GradientStatus.FAIL
             and not any(_explains(finding, gradient, evidence) for finding in confirmed),
+            backward=gradient.group + 1,
+            backward_path=called.path if called is not None else "",
+            backward_line=called.line if called is not None else 0,
+            repeated=leaves[gradient.leaf, gradient.allocated] > 1,
         )
 
 

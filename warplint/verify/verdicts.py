@@ -14,7 +14,7 @@ from warplint.builds.count import Comparison
 from warplint.finding import Experiment, Finding, Severity, Source, Status, Verdict
 from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.evidence import Evidence, checks_of, spot, spots
-from warplint.verify.figures import comparison, figures_of, leaf_name, number
+from warplint.verify.figures import REPAIRING, comparison, figures_of, leaf_name, number, repairing
 from warplint.verify.flat_verdicts import by_flat_gradient
 from warplint.verify.records import (
     ConfigSeen,
@@ -87,6 +87,8 @@ def _verdict(finding: Finding, measured: Measurements, experiments: Mapping[str,
     return _gravest(verdicts) or _not_reached(measured, experiment)
 
 
+ALL = 0.95
+"""The share of an error that counts as the whole of it."""
 _GRAVITY = (Status.CONFIRMED, Status.INCONCLUSIVE, Status.REFUTED, Status.NOT_REACHED)
 
 
@@ -125,7 +127,8 @@ def _by_finite_difference(finding: Finding, run: Evidence) -> Verdict | None:
         if run.names(culprit, finding)
     ]
     if convicted:
-        return _convicted(*max(convicted, key=_tellingness))
+        gradient, culprit = max(convicted, key=_tellingness)
+        return _convicted(gradient, culprit, all(run.names(each, finding) for each in gradient.culprits))
     if run.counterpart(finding) is None and not run.came_to(finding):
         return None
     own = by_rule(finding, run)
@@ -145,18 +148,23 @@ def _tellingness(pair: tuple[Gradient, Culprit]) -> tuple[bool, float, float]:
     return bool(gradient.consumed_at), culprit.effect or 0.0, gradient.relative_error or 0.0
 
 
-def _convicted(gradient: Gradient, culprit: Culprit) -> Verdict:
+def _convicted(gradient: Gradient, culprit: Culprit, alone: bool) -> Verdict:
+    """``alone``: every place that a repair names is the finding's; else its share in the error is told."""
     repaired = culprit.repair in gradient.repaired_by
     letters = "+".join(repair.value for repair in gradient.repaired_by)
-    share = f", {culprit.effect:.0%} of the error by itself" if culprit.effect is not None else ""
-    what = "this" if len(gradient.repaired_by) == 1 else "this and another fault"
-    reason = f"{comparison(gradient)}; " + (
-        f"with {what} repaired they agree (experiment {letters}{share})" if repaired else "repairing this changes it"
-    )
+    told = repairing(gradient.repaired_by) if repaired else f"{REPAIRING[culprit.repair]} changes it"
+    reason = f"{comparison(gradient)}; {told}{'' if alone else _share(culprit)}"
     figures = {**figures_of(gradient), "repaired": repaired, "repaired_by": letters}
     if culprit.effect is not None:
         figures["effect"] = culprit.effect
     return Verdict(Status.CONFIRMED, reason, Experiment.FINITE_DIFFERENCE, figures)
+
+
+def _share(culprit: Culprit) -> str:
+    """What this place has done by itself, where others are to blame as well."""
+    if culprit.effect is None or culprit.effect > ALL:
+        return ""
+    return f" (other places have part in it; this one alone makes {culprit.effect:.0%} of the error)"
 
 
 def _acquitted(about: Sequence[Gradient], experiment: Experiment) -> Verdict:
