@@ -177,6 +177,16 @@ PROGRAMS = {
         t.backward()  # expect: NVW116
         print(x.grad.numpy())
     """,
+    "tapes run backwards in reverse order": """
+        b, l = zer(), zer(1)
+        with wp.Tape() as first:
+            wp.launch(nl, 3, inputs=[x], outputs=[b])
+        with wp.Tape() as second:
+            wp.launch(ssq, 3, inputs=[b], outputs=[l])
+        second.backward(l)
+        first.backward()
+        print(x.grad.numpy())
+    """,
     "a seed by hand": """
         l = zer(1)
         with wp.Tape() as t:

@@ -16,10 +16,14 @@ from functools import cached_property
 
 from warplint.finding import Source
 from warplint.kernels.summary import StoreKind
-from warplint.trace.events import Array, Copy, Event, HostWrite, Launch, Memory, Opaque
+from warplint.trace.events import Array, Copy, Event, HostRead, HostWrite, Launch, Memory, Opaque
 from warplint.trace.operations import Operation, Step, active_tape, differentiated, has_gradient, recorded_on
 from warplint.trace.reachability import Regard, Rules
 from warplint.trace.recordings import GradientLife, Recording, Window
+
+
+READINGS = frozenset({"numpy", "list"})
+"""How contents come to the host by the program's own word; a constructor reads as it copies."""
 
 
 class Break(enum.Enum):
@@ -68,6 +72,7 @@ class Surroundings:
     memories: Mapping[int, Memory]
     life: GradientLife
     opaque: Sequence[Opaque]
+    host_reads: Sequence[HostRead]
     source: Source
     warp: tuple[int, int]
 
@@ -79,6 +84,17 @@ class Surroundings:
             for operation in self.operations
             if recorded_on(operation.event) is not None
             for array in (*operation.reads, *(step.dest for step in operation.steps))
+        )
+
+    def last_written(self, memory: int, before: int) -> int:
+        """The number of the last operation before event ``before`` that wrote a memory; -1: none did."""
+        return max(
+            (
+                operation.seq
+                for operation in self.operations
+                if operation.seq < before and any(step.dest.memory == memory for step in operation.steps)
+            ),
+            default=-1,
         )
 
     def unreached(self, seq: int) -> frozenset[int]:
@@ -142,6 +158,19 @@ def _link(step: Step, operation: Operation) -> _Link:
     return _Link(step, sources, hosted, step.kind is StoreKind.STORE and whole)
 
 
+def _is_copied_on_device(link: _Link, around: Surroundings) -> bool:
+    """Whether a recorded constructor took another array's contents itself: nothing was read to the host since."""
+    event = link.step.event
+    if around.source is not Source.RUNTIME or not isinstance(event, HostWrite) or event.how != "array":
+        return False
+    return not any(
+        around.last_written(memory, event.seq) < read.seq < event.seq
+        for memory in link.by_host
+        for read in around.host_reads
+        if read.array.memory == memory and read.how in READINGS
+    )
+
+
 def _leaves(sources: frozenset[int], reached: Mapping[int, frozenset[int]]) -> frozenset[int]:
     return frozenset().union(*(reached[memory] for memory in sources if memory in reached))
 
@@ -166,8 +195,7 @@ def _why(link: _Link, around: Surroundings, recording: Recording) -> Break | Non
     """Why the step has no adjoint on this tape; None: it has one, or lacks a flag, or it is not known."""
     event, tape = link.step.event, recording.period.tape
     if link.by_host:
-        is_copy = isinstance(event, HostWrite) and event.how == "array" and around.source is Source.RUNTIME
-        return Break.UNRECORDED if is_copy else Break.HOST
+        return Break.UNRECORDED if _is_copied_on_device(link, around) else Break.HOST
     if recorded_on(event) == tape:
         return Break.NO_BACKWARD if differentiated(event) is False else None
     if recorded_on(event) is not None or not isinstance(event, (Launch, Copy)):

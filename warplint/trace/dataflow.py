@@ -11,7 +11,7 @@ from functools import cached_property
 
 from warplint.kernels.summary import KernelFault, StoreKind
 from warplint.trace.breaks import BrokenLink, Surroundings, broken_links
-from warplint.trace.events import Backward, GradRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
+from warplint.trace.events import Backward, GradRead, HostRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
 from warplint.trace.gradients import FlagGap, FlatLeaf, LaunchedFault, flag_gaps, flat_leaves, launched_faults
 from warplint.trace.module_lives import value_in_build
 from warplint.trace.lost_updates import LostUpdate, lost_updates
@@ -167,6 +167,7 @@ class Dataflow:
             self.trace.memories,
             self.gradient_life,
             tuple(event for event in self.trace.events if isinstance(event, Opaque)),
+            tuple(event for event in self.trace.events if isinstance(event, HostRead)),
             self.trace.source,
             self.trace.warp,
         )

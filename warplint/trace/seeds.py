@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from warplint.trace.events import GradRead, Launch, Opaque, Trace
+from warplint.trace.events import Backward, GradRead, Launch, Opaque, Trace
 from warplint.trace.recordings import GradientLife, Recording
 
 
@@ -22,11 +22,11 @@ def unseeded(trace: Trace, recordings: Sequence[Recording], life: GradientLife) 
 
 
 def _may_be_set_unseen(trace: Trace, recording: Recording) -> bool:
-    """Whether something before the backward may have set a gradient without an event that says so."""
+    """Whether something before it may have set a gradient without an event that says so, an earlier backward too."""
     for event in trace.events:
         if event.seq >= recording.backward.seq:
             break
-        if isinstance(event, (Opaque, GradRead)) or (isinstance(event, Launch) and event.adjoint):
+        if isinstance(event, (Opaque, GradRead, Backward)) or (isinstance(event, Launch) and event.adjoint):
             return True
     touched = {array.memory for step in recording.window.steps for array in (step.dest, *step.active)}
     return any(memory is None or memory.outside for memory in map(trace.memories.get, touched))

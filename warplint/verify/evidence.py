@@ -33,7 +33,7 @@ PROVING_REPAIRS = {
     "NVW110": frozenset({Repair.GRADIENT}),
     "NVW120": frozenset({Repair.ONCE, Repair.FRESH, Repair.RETAIN}),
     "NVW111": frozenset({Repair.TAPED, Repair.GRADIENT}),
-    "NVW112": frozenset(),
+    "NVW112": frozenset({Repair.TAPED}),
     "NVW113": frozenset({Repair.TAPED}),
     "NVW114": frozenset(),
     "NVW121": frozenset({Repair.FRESH, Repair.ONCE}),
