@@ -21,7 +21,6 @@ from warplint.trace.operations import Operation, Step, active_tape, differentiat
 from warplint.trace.reachability import Regard, Rules
 from warplint.trace.recordings import GradientLife, Recording, Window
 
-
 READINGS = frozenset({"numpy", "list"})
 """How contents come to the host by the program's own word; a constructor reads as it copies."""
 

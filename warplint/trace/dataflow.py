@@ -13,8 +13,8 @@ from warplint.kernels.summary import KernelFault, StoreKind
 from warplint.trace.breaks import BrokenLink, Surroundings, broken_links
 from warplint.trace.events import Backward, GradRead, HostRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
 from warplint.trace.gradients import FlagGap, FlatLeaf, LaunchedFault, flag_gaps, flat_leaves, launched_faults
-from warplint.trace.module_lives import value_in_build
 from warplint.trace.lost_updates import LostUpdate, lost_updates
+from warplint.trace.module_lives import value_in_build
 from warplint.trace.operations import Operation, SummaryOf, operations_of
 from warplint.trace.overwrites import Overwrite, Writes, overwrites_of, unconsumed_stores, writes_of
 from warplint.trace.reachability import Reach, Regard, Rules, reach
