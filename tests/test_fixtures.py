@@ -29,6 +29,7 @@ VERIFIED_ALWAYS = {
     "inplace-mul/bad_softmax_normaliser.py", "inplace-mul/good_fixed_mask.py",
     "component-reassign/bad_provisional_value.py", "component-reassign/good_overwrites_enabled.py",
     "dynamic-loop/bad_sum_then_root.py", "dynamic-loop/good_sums.py",
+    "where-nan/bad_empty_cell.py", "func-grad-assign/good_single_use.py",
     "late-config/bad_unroll_from_command_line.py", "late-config/good_before_first_launch.py",
     "unique-stable-kernel/bad_class_body.py", "unique-stable-kernel/good_only_kernel.py",
 }
