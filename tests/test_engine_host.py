@@ -137,6 +137,7 @@ def test_processes_and_threads_of_the_program_are_left_alone(tmp_path):
         LOOP
         + """
 import os, threading
+wp.init()
 def forks():
     process = os.fork()
     if process == 0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import struct
 import sys
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -14,7 +13,8 @@ import numpy as np
 from warplint.verify import native_ranges
 from warplint.verify.horizon import Horizon
 from warplint.verify.log import Handle, Log
-from warplint.verify.memory import PADDING, CodeStack, Memory, Range, read_bytes
+from warplint.verify.memory import CodeStack, Memory, Range, read_bytes
+from warplint.verify.memory_watch import MemoryWatch
 from warplint.verify.operations import (
     BackwardBegin,
     BackwardEnd,
@@ -42,9 +42,6 @@ from warplint.verify.warp_values import (
     layout_of,
     scalars_of,
 )
-
-SHADOW_LIMIT = 1 << 28
-"""Bytes of memory that are compared for silent host writes; views of larger memory are noted, not compared."""
 
 
 class Evaluating(Protocol):
@@ -84,7 +81,7 @@ class Recorder:
         self._pending: KernelCall | None = None
         self._out: Log | Template = log
         self._layouts: dict[int, Layout] = {}
-        self._foreign: dict[int, Any] = {}
+        self._memory = MemoryWatch(log, self._host_wrote)
         self._tapes: dict[int, TapeRecord] = {}
         self._last_kernel: KernelCall | None = None
         self._descriptor = struct.Struct("<QQ")
@@ -102,7 +99,7 @@ class Recorder:
         self.log.add(call)
         self.log.launches += not adjoint and not (self._inside is not None and _is_of_library(kernel))
         run(kernel, hooks, params, adjoint)
-        self._refresh(call.memories)
+        self._memory.refresh(call.memories)
         self._last_kernel = call
 
     def _kernel_call(self, kernel: Any, hooks: Any, params: Sequence[Any], adjoint: bool, blocks: bool) -> KernelCall:
@@ -155,7 +152,7 @@ class Recorder:
 
     def _pair(self, memory: Memory, grad: int, parameter: Any, offset: int) -> None:
         """Learn from a descriptor which memory holds the gradient of which."""
-        gradient = self.log.memories.find(grad) or self._register_foreign(grad)
+        gradient = self.log.memories.find(grad) or self._memory.register_foreign(grad)
         if gradient is not None and gradient is not memory:
             memory.grad = gradient
             if gradient.gradient_of is None:
@@ -185,7 +182,7 @@ class Recorder:
         call = self._native_call(name, run, args)
         result = run(*args)
         if call is not None:
-            self._refresh(call.touched)
+            self._memory.refresh(call.touched)
         return result
 
     def _native_call(self, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> NativeCall | HostWrite | None:
@@ -198,8 +195,8 @@ class Recorder:
         extents = native_ranges.exact(name, args)
         if extents is None or extents.size == 0:
             return None
-        dest = self._locate(extents.dest, extents.size)
-        source = self._locate(extents.source, extents.source_size) if extents.source else None
+        dest = self._memory.locate(extents.dest, extents.size)
+        source = self._memory.locate(extents.source, extents.source_size) if extents.source else None
         if dest is None:
             if source is not None:
                 self.log.add(HostRead(*self._here(), source=source, how="copy"))
@@ -252,31 +249,12 @@ class Recorder:
     # memory -------------------------------------------------------------------------------------------------------
 
     def allocate(self, run: Callable[..., int], args: tuple[Any, ...]) -> int:
-        """Allocate a little more, with a canary behind the end."""
-        size = int(args[0])
-        address = int(run(size + PADDING, *args[1:]) or 0)
-        if address:
-            frame = sys._getframe(2)
-            memory = self.log.memories.add(
-                address,
-                size,
-                stack=user_stack(frame),
-                made_by=library_call(frame),
-                born=self.log.next_index,
-                padded=True,
-            )
-            memory.guard()
-        return address
+        """Memory is allocated."""
+        return self._memory.allocate(run, args)
 
     def free(self, run: Callable[..., None], address: int) -> None:
-        """Nothing is handed back while a log lives."""
-        memory = self.log.memories.find(int(address or 0))
-        if memory is None or memory.address != address:
-            run(address)
-            return
-        memory.released = True
-        self.log.deferred.append((run, int(address), memory))
-        self.log.deferred_bytes += memory.size
+        """Python is done with an allocation."""
+        self._memory.free(run, address)
         if self.horizon.over_budget(self.log) and self._active is None and self._inside is None:
             self.horizon.forget(self.log)
 
@@ -289,145 +267,35 @@ class Recorder:
             self.log.handles[int(handle)] = Handle(int(handle), name, tuple(native_ranges.reachable(args, self.log)))
 
     def array(self, array: Any) -> None:
-        """A handle on memory: known memory gets its dtype and shape, unknown host memory is remembered in case."""
-        address = array.ptr
-        if not address or not array.device.is_cpu:
-            return
-        memory = self.log.memories.find(address)
-        if memory is None:
-            if len(self._foreign) > 20000:
-                self._foreign.clear()
-            self._foreign[address] = weakref.ref(array)
-            return
-        if memory.handle is None:
-            memory.handle = weakref.ref(array)
-            memory.dtype, memory.shape = _type_of(array), tuple(array.shape)
-        grad = array.grad
-        if grad is not None and grad.ptr:
-            gradient = self.log.memories.find(grad.ptr)
-            if gradient is not None and gradient is not memory:
-                if not self.log.gradients:
-                    self.horizon.first_gradient()
-                memory.grad, gradient.gradient_of = gradient, gradient.gradient_of or memory
-                self.log.gradients.add(gradient)
-            memory.retain = bool(getattr(array, "retain_grad", False))
-
-    def _register_foreign(self, address: int) -> Memory | None:
-        """Host memory that an operation reaches: numpy memory behind a ``wp.array``, or a raw pointer."""
-        reference = self._foreign.get(address)
-        array = reference() if reference is not None else None
-        if array is None:
-            array = self._foreign_around(address)
-        if array is None or array.ptr is None:
-            return None
-        owner = getattr(array, "_ref", None)
-        start, stop = array.ptr, array.ptr + array.capacity
-        base = owner
-        while isinstance(base, np.ndarray):
-            low = base.__array_interface__["data"][0]
-            span = sum((n - 1) * abs(s) for n, s in zip(base.shape, base.strides, strict=True) if n) + base.itemsize
-            start, stop = min(start, low), max(stop, low + span)
-            base = base.base
-        if not start <= address < stop:
-            return None
-        memory = self.log.memories.add(
-            start, stop - start, stack=user_stack(sys._getframe(4)), made_by="numpy", foreign=True
-        )
-        memory.owner = owner if owner is not None else array
-        memory.born = self.log.next_index
-        memory.dtype, memory.shape = _type_of(array), tuple(array.shape)
-        memory.handle = weakref.ref(array)
-        memory.shadow = memory.read() if memory.size <= SHADOW_LIMIT else None
-        return memory
-
-    def _foreign_around(self, address: int) -> Any:
-        for start, reference in list(self._foreign.items()):
-            array = reference()
-            if array is not None and array.ptr is not None and start <= address < start + max(array.capacity, 1):
-                return array
-        return None
-
-    def _touch(self, address: int) -> Memory | None:
-        memory = self.log.memories.find(address) or self._register_foreign(address)
-        if memory is not None:
-            self._touch_memory(memory)
-        return memory
-
-    def _touch_memory(self, memory: Memory, overwritten: bool = False) -> None:
-        """Before an operation: notice what the host wrote meanwhile, keep the contents for the checkpoint."""
-        if self._template is not None:
-            return
-        if memory.shadow is not None:
-            self._notice_host_write(memory)
-        if memory.epoch != self.log.checkpoints.current:
-            if overwritten and memory.shadow is None:
-                self.log.checkpoints.skip(memory)
-            else:
-                self.log.checkpoints.save(memory)
-
-    def _notice_host_write(self, memory: Memory) -> None:
-        shadow = memory.shadow
-        if shadow is None:
-            return
-        live = memory.live()
-        if not np.array_equal(live, shadow):
-            changed = np.flatnonzero(live != shadow)
-            start, stop = int(changed[0]), int(changed[-1]) + 1
-            if memory.epoch != self.log.checkpoints.current:
-                # The checkpoint must hold what was there before the host wrote.
-                memory.epoch = self.log.checkpoints.current
-                self.log.checkpoints.epochs[-1][memory] = shadow.copy()
-                self.log.checkpoints.size += memory.size
-            dest = Range(memory, start, stop)
-            self.log.add(HostWrite(*self._here(5), dest=dest, contents=dest.read(), how="numpy"))
-        memory.views = [view for view in memory.views if view is None or view() is not None]
-        memory.shadow = memory.read() if memory.foreign or memory.views else None
-
-    def _refresh(self, memories: Sequence[Memory]) -> None:
-        """After an operation: what it wrote is no write of the host's."""
-        for memory in memories:
-            if memory.shadow is not None:
-                memory.shadow = memory.read()
-
-    def notice_all(self) -> None:
-        """Look for silent host writes in every memory that the host has a view of."""
-        for memory in self.log.memories.all:
-            if memory.shadow is not None:
-                self._notice_host_write(memory)
+        """A ``wp.array`` object was constructed."""
+        had_gradients = bool(self.log.gradients)
+        self._memory.array(array)
+        if self.log.gradients and not had_gradients:
+            self.horizon.first_gradient()
 
     def host_view(self, array: Any, view: Any, how: str) -> None:
         """The host reads, and may write as long as the view lives."""
-        address = array.ptr
-        if not address or not array.device.is_cpu or self._template is not None:
+        if self._template is not None:
             return
         if self.evaluation is not None:
             self.evaluation.operation()
-        memory = self.log.memories.find(address) or self._register_foreign(address)
-        if memory is None:
+        source = self._memory.seen_by_host(array)
+        if source is None:
             return
-        if memory.shadow is not None:
-            self._notice_host_write(memory)
-        start = address - memory.address
-        source = Range(memory, start, min(start + max(int(array.capacity), 1), memory.size))
-        if memory in self.log.gradients and self._inside is None:
-            self._gradient_used(memory)
+        if source.memory in self.log.gradients and self._inside is None:
+            self._gradient_used(source.memory)
         self.log.add(HostRead(*self._here(), source=source, how=how))
-        if memory.size > SHADOW_LIMIT:
-            return
-        memory.views.append(weakref.ref(view) if isinstance(view, np.ndarray) else None)
-        if memory.shadow is None:
-            memory.shadow = memory.read()
+        self._memory.expose(source.memory, view)
 
-    def _locate(self, address: int, size: int) -> Range | None:
-        if self.log.memories.find(address) is None:
-            reference = self._foreign.get(address)
-            array = reference() if reference is not None else None
-            if array is None or getattr(array, "_ref", None) is None or sys.getrefcount(array) <= 4:
-                return None
-            # A wp.array around host memory that the user keeps: memory like any other.
-            if self._register_foreign(address) is None:
-                return None
-        return self.log.range(address, size)
+    def _host_wrote(self, dest: Range) -> None:
+        self.log.add(HostWrite(*self._here(), dest=dest, contents=dest.read(), how="numpy"))
+
+    def _touch(self, address: int) -> Memory | None:
+        return self._memory.touch(address, save=self._template is None)
+
+    def _touch_memory(self, memory: Memory, overwritten: bool = False) -> None:
+        if self._template is None:
+            self._memory.before(memory, overwritten)
 
     @staticmethod
     def _range_of(memory: Memory) -> Range:
@@ -459,7 +327,7 @@ class Recorder:
         """The life of a tape."""
         if what == "enter":
             if self._template is None:
-                self.notice_all()
+                self._memory.notice_all()
                 self.horizon.entering(self.log, user_stack(sys._getframe(1), limit=1))
             return
         record = self._tape_record(tape)
@@ -558,7 +426,7 @@ class Recorder:
             return run()
         begin = self._backward_begin(tape, loss, grads)
         if self._template is None:
-            self.notice_all()
+            self._memory.notice_all()
             if self.evaluation is not None:
                 self.evaluation.backward(begin)
             begin.index = self.log.next_index
@@ -587,7 +455,7 @@ class Recorder:
         # An array's truth is that of its length: ``is not None`` would look at arrays of no memory.
         if loss is not None and loss.ptr:
             kind = scalars_of(loss.dtype)
-            where = self._locate(loss.ptr, kind.size)
+            where = self._memory.locate(loss.ptr, kind.size)
             contents = read_bytes(loss.ptr, kind.size) if self._template is None else None
         given = (grads or {}).items()
         seeds = tuple((array.__ctype__(), seed.__ctype__(), scalars_of(array.dtype)) for array, seed in given)
@@ -656,7 +524,7 @@ class Recorder:
             self._opaque(template.broken if template is not None else "it was loaded from a file")
             return run()
         if template.records_tape:
-            self.notice_all()
+            self._memory.notice_all()
             self.horizon.entering(self.log, user_stack(sys._getframe(1), limit=1))
         memories = list(template.touched)
         for memory in memories:
@@ -666,7 +534,7 @@ class Recorder:
         begins = template.launch(self.log)
         for _ in begins:
             self.horizon.backward_done()
-        self._refresh(memories)
+        self._memory.refresh(memories)
         if begins:
             self._note_use_after(begins[-1])
         return result
@@ -728,7 +596,3 @@ class Recorder:
     def failed(self, error: BaseException) -> None:
         """The recorder itself raised: nothing more is recorded, and no verdict is given."""
         self.error = error
-
-
-def _type_of(array: Any) -> str:
-    return getattr(array.dtype, "__name__", str(array.dtype))
