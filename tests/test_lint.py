@@ -159,6 +159,14 @@ def test_unused_suppressions(program, tmp_path) -> None:
     assert told(program("# flake8: noqa\n" + text, rule(at(2)), missing)) == []
 
 
+def test_a_suppression_of_a_rule_that_is_not_there_says_so(program) -> None:
+    lines = ("a = 1  # noqa: NVW199, E501", "b = 2  # warplint: ignore[pingpong] no", "c = 3  # noqa: W605, pingpong")
+    result = program(WARP + "def f():\n    " + "\n    ".join(lines) + "\n", rule(lambda context: ()))
+    assert told(result) == [("NVW901", 3, "warning"), ("NVW901", 4, "warning")]
+    assert "no such rule as `NVW199`" in result.findings[0].message
+    assert "no such rule as `pingpong`" in result.findings[1].message
+
+
 def test_a_suppression_that_no_trace_passed_is_information(program) -> None:
     text = WARP + "def f():\n    x = 1  # noqa: NVW101\n"
     detect = rule(lambda context: ())

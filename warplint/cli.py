@@ -93,8 +93,7 @@ def check_parser() -> argparse.ArgumentParser:
     running.add_argument(
         "--fail-on",
         choices=("confirmed", "any"),
-        default="confirmed",
-        help="with --verify: exit 1 for confirmed findings alone, or for any that is not refuted",
+        help="with --verify: exit 1 for confirmed findings alone (default), or for any that is not refuted",
     )
     fixing = parser.add_argument_group("fixes")
     fixing.add_argument("--fix", action="store_true", help="change the files; what remains is reported")
@@ -188,6 +187,17 @@ def settings_of(options: argparse.Namespace) -> Mapping[str, Any]:
         table["force-exclude"] = True
     running = {name: given[key] for name, key in _RUNNING.items() if given.get(key) is not None}
     return {**table, **({"verify": running} if running else {})}
+
+
+def refuse_idle(options: argparse.Namespace) -> None:
+    """Options that would do nothing are a mistake, most often a forgotten ``--verify``.
+
+    Raises:
+        UsageError: one that speaks of running programs is given, and none is to be run.
+    """
+    given = [name for name, key in (*_RUNNING.items(), ("fail-on", "fail_on")) if getattr(options, key) is not None]
+    if given and not options.verify:
+        raise UsageError(f"--{given[0]} does nothing without --verify, which runs the programs")
 
 
 _RUNNING = {

@@ -49,6 +49,7 @@ def check(options: argparse.Namespace, given: Mapping[str, Any]) -> int:
     if options.show_settings:
         print(json.dumps({"file": str(settings.file or ""), **config.as_table(settings)}, indent=2))
         return cli.OK
+    cli.refuse_idle(options)
     texts = _standard_input(paths, options, settings)
     found = discover([path for path in paths if path != STDIN], settings)
     _tell_what_is_left_out(found, texts, paths)

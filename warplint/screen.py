@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from warplint.config import Settings
 from warplint.finding import Finding, Label, Severity, Span
-from warplint.hygiene.unused_suppression import UNUSED_SUPPRESSION, unused
+from warplint.hygiene.unused_suppression import UNUSED_SUPPRESSION, no_such_rule, unused
 from warplint.rule import Rule
 from warplint.source import Unreadable
-from warplint.suppression import NOTHING, PREFIX, Suppression, Suppressions, names, suppressions
+from warplint.suppression import NOTHING, PREFIX, Form, Suppression, Suppressions, names, suppressions
 
 if TYPE_CHECKING:
     from warplint.project import Project
@@ -142,6 +142,9 @@ class Screen:
         for comment in self._comments_of(path).entries if self._names_our_codes(path) else ():
             if comment.quoted or not comment.codes:  # a bare noqa may be there for any other linter
                 continue
+            unknown = [code for code in comment.codes if self._is_unknown(code, comment)]
+            if unknown:
+                yield no_such_rule(path, comment, unknown)
             idle = [c for c in comment.codes if self._answers(c, path) and (path, comment, c) not in self._used]
             if idle:
                 seen = self._reached(path, comment, reached)
@@ -155,12 +158,18 @@ class Screen:
             return False
 
     def _answers(self, code: str, path: str) -> bool:
-        """Whether a word of a comment is ours to judge: a rule that is on answers to it, or nobody ever will."""
-        if not code.upper().startswith(PREFIX) and not any(rule.name == code.lower() for rule in self._rules):
-            return False
-        meant = [rule for rule in self._rules if rule.code.startswith(code.upper()) or rule.name == code.lower()]
+        """Whether a word of a comment is a claim of ours: a rule that is on answers to it."""
+        meant = self._meant(code)
         own = [rule for rule in meant if rule.code.startswith("NVW9")]
-        return not own and (not meant or any(self._settings.selected(r.code, r.name, path) for r in meant))
+        return not own and any(self._settings.selected(rule.code, rule.name, path) for rule in meant)
+
+    def _is_unknown(self, code: str, comment: Suppression) -> bool:
+        """Whether a word can only mean a rule of ours, and none answers to it."""
+        ours = comment.form is Form.IGNORE or code.upper().startswith(PREFIX)
+        return ours and not self._meant(code)
+
+    def _meant(self, code: str) -> list[Rule]:
+        return [rule for rule in self._rules if rule.code.startswith(code.upper()) or rule.name == code.lower()]
 
     def _reached(self, path: str, comment: Suppression, reached: Reached) -> bool:
         """Whether a trace went through the function (or the top level) that the comment stands in."""

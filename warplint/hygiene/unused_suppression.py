@@ -2,7 +2,7 @@
 
 ## What it does
 
-Reports a `# noqa: NVW…` or `# warplint: ignore[…]` comment that suppresses nothing.
+Reports a `# noqa: NVW…` or `# warplint: ignore[…]` comment that suppresses nothing, or that names no rule.
 
 ## Why is this bad
 
@@ -58,6 +58,14 @@ UNUSED_SUPPRESSION = Rule(
     since="0.1.0",
     detect=detect,
 )
+
+
+def no_such_rule(path: str, comment: Suppression, codes: Iterable[str]) -> Finding:
+    """The finding for those ``codes`` of a comment that no rule answers to: a slip of the pen, most often."""
+    span = Span(path, comment.line, comment.column, comment.line, comment.end_column)
+    listed = ", ".join(f"`{code}`" for code in codes)
+    message = f"this comment suppresses nothing: there is no such rule as {listed} (`warplint rule` lists all)"
+    return Finding(UNUSED_SUPPRESSION.code, UNUSED_SUPPRESSION.name, UNUSED_SUPPRESSION.severity, span, message)
 
 
 def unused(path: str, comment: Suppression, codes: Iterable[str], severity: Severity) -> Finding:

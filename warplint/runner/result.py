@@ -41,7 +41,8 @@ class RunResult:
         """Why this program could not be judged to its end, in one line; None when it could."""
         for note in self.of(Note):
             if note.topic.startswith("no-"):
-                return f"{self.interpreter} cannot verify this program: {note.text}"
+                cure = "" if note.topic == "no-builds" else f" ({_OTHER_INTERPRETER})"
+                return f"{self.interpreter} cannot verify this program: {note.text}{cure}"
         if self.exit.limit is not None:
             return f"ran into the {self.exit.limit} after {self.exit.seconds:.1f} s{self._where}"
         if self.exit.signal is not None:
@@ -63,6 +64,7 @@ class RunResult:
         return f": {lines[-1].strip()[:200]}" if lines else ""
 
 
+_OTHER_INTERPRETER = "name the one that has: --python, or [tool.warplint.verify] python in pyproject.toml"
 _MISSING_DEVICE = re.compile(r"cuda|gpu|invalid device|no device|device identifier", re.IGNORECASE)
 
 
