@@ -16,6 +16,12 @@ def swing(q: wp.array(dtype=float), q_out: wp.array(dtype=float)):
 
 
 @wp.kernel
+def driven(q: wp.array(dtype=float), gain: wp.array(dtype=float), q_out: wp.array(dtype=float)):
+    i = wp.tid()
+    q_out[i] = q[i] + gain[0] * wp.sin(2.0 * q[i])
+
+
+@wp.kernel
 def scale(a: wp.array(dtype=float), b: wp.array(dtype=float)):
     i = wp.tid()
     b[i] = 0.5 * a[i]

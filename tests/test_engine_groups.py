@@ -134,3 +134,80 @@ def test_an_optimiser_on_a_copy_updates_what_nobody_reads(tmp_path):
     (unread,) = answer.result.of(Unread)
     assert answer.lines(unread.allocated) == [3]
     assert answer.lines(unread.writer) == [10]
+
+
+TAPES = """\
+        gain = ones([0.3])
+        states = [ones([0.3, 0.8])] + [wp.zeros(2, dtype=float, requires_grad=True) for _ in range(4)]
+        losses = [wp.zeros(1, dtype=float, requires_grad=True) for _ in range(4)]
+        tapes = []
+        for q, after, loss in zip(states, states[1:], losses):
+            with wp.Tape() as tape:
+                wp.launch(driven, dim=2, inputs=[q, gain], outputs=[after])
+                wp.launch(loss_of, dim=2, inputs=[after], outputs=[loss])
+            tapes.append(tape)
+"""
+
+
+def test_tapes_run_backwards_through_time_hand_their_gradients_on(tmp_path):
+    answer = judged(
+        f"""\
+{TAPES}
+        for tape, loss in zip(reversed(tapes), reversed(losses)):
+            tape.backward(loss)
+        print(gain.grad.numpy(), states[0].grad.numpy())
+        """,
+        tmp_path,
+    )
+    assert answer.status("gain") == [PASS]
+    assert {gradient.status for gradient in answer.gradients} == {PASS}
+
+
+def test_tapes_that_only_carry_the_gradient_back_add_no_objective(tmp_path):
+    answer = judged(
+        f"""\
+{TAPES}
+        tapes[-1].backward(losses[-1])
+        for tape in reversed(tapes[:-1]):
+            tape.backward()
+        print(gain.grad.numpy(), states[0].grad.numpy())
+        """,
+        tmp_path,
+    )
+    assert {gradient.status for gradient in answer.gradients} == {PASS}
+
+
+def test_tapes_run_in_the_order_of_recording_are_windows_of_their_own(tmp_path):
+    answer = judged(
+        f"""\
+{TAPES}
+        for tape, loss in zip(tapes, losses):
+            tape.backward(loss)
+        print(gain.grad.numpy())
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("gain")
+    assert (gradient.status, letters(gradient.repaired_by)) == (FAIL, "C")
+
+
+def test_several_windows_with_host_data_in_them_are_decided_by_the_program_itself(tmp_path):
+    answer = judged(
+        """\
+        gain = ones([0.3])
+        q = ones([0.3, 0.8])
+        total = 0.0
+        for k in range(3):
+            after, loss = wp.zeros_like(q), wp.zeros(1, dtype=float, requires_grad=True)
+            with wp.Tape() as tape:
+                wp.launch(driven, dim=2, inputs=[q, gain], outputs=[after])
+                wp.launch(weighted_loss, dim=2, inputs=[after, 0.5 + 0.25 * k], outputs=[loss])
+            tape.backward(loss)
+            total += float(loss.numpy()[0])
+            q = after
+        print(total, gain.grad.numpy())
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("gain")
+    assert (gradient.status, letters(gradient.repaired_by)) == (FAIL, "C")

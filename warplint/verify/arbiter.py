@@ -40,7 +40,7 @@ class Unanswered(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """Where the leaf lies, how it is moved (an array to add) and when; which backward call's loss is asked for."""
+    """Where the leaf lies, how it is moved (an array to add) and when; the backward calls whose losses are summed."""
 
     memory: int
     offset: int
@@ -49,7 +49,7 @@ class Question:
     scalars: Scalars
     at: int
     added: npt.NDArray[np.float64]
-    backward: int
+    backwards: tuple[int, ...]
 
 
 class Snapshot:
@@ -62,7 +62,7 @@ class Snapshot:
         self._answer = answer
 
     def evaluate(self, question: Question, seconds: float) -> float:
-        """The loss of the program with the leaf moved. Raises :class:`Unanswered`."""
+        """The objective of the program with the leaf moved. Raises :class:`Unanswered`."""
         data = pickle.dumps(question)
         try:
             self._ask.write(struct.pack("<qd", len(data), seconds) + data)
@@ -156,20 +156,21 @@ class Reserve:
             os.close(result_read)
 
     def _become(self, question: Question, result: int) -> None:
-        """Be the program again, quietly, up to the backward call that is asked for."""
+        """Be the program again, quietly, up to the last backward call that is asked for."""
         _silence()
         self._recorder.horizon.mute()
         self._recorder.evaluation = Evaluation(question, result, self._log)
 
 
 class Evaluation:
-    """Moves the leaf when its time comes, and ends the process at the backward call."""
+    """Moves the leaf when its time comes, and ends the process at the last backward call."""
 
     def __init__(self, question: Question, result: int, log: Log) -> None:
         self._question = question
         self._result = result
         self._log = log
         self._moved = False
+        self._objective = 0.0
         self.operation()
 
     def operation(self) -> None:
@@ -183,12 +184,16 @@ class Evaluation:
 
     def backward(self, begin: BackwardBegin) -> None:
         """A backward call begins."""
-        if begin.number < self._question.backward:
+        last = self._question.backwards[-1]
+        if begin.number in self._question.backwards:
+            if begin.loss is None or begin.loss_kind.kind is None:
+                os._exit(3)
+            self._objective += float(begin.loss.read().view(begin.loss_kind.kind)[0])
+        if begin.number < last:
             return
-        if begin.number > self._question.backward or begin.loss is None or begin.loss_kind.kind is None:
+        if begin.number > last:
             os._exit(3)
-        value = float(begin.loss.read().view(begin.loss_kind.kind)[0])
-        os.write(self._result, struct.pack("<d", value))
+        os.write(self._result, struct.pack("<d", self._objective))
         os._exit(0)
 
 

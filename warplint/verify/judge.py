@@ -428,7 +428,7 @@ class Judge:
                 leaf.view.scalars,
                 opened,
                 vector.vector * step,
-                group.backwards[0].number,
+                tuple(begin.number for begin in group.backwards),
             )
             return snapshot.evaluate(question, patience)
 
@@ -448,9 +448,12 @@ class Judge:
             return str(error) or "no time was left"
 
     def _snapshot(self, group: Group, opened: int) -> Snapshot | None:
-        """A snapshot from before the leaf is read on the tape; only for one backward call with a loss."""
-        begin = group.backwards[0]
-        if self._reserve is None or len(group.backwards) > 1 or begin.loss is None or group.rewrites:
+        """A snapshot from before the leaf is read on the tape; only where every backward call has a loss.
+
+        To run several windows again takes long: only for a gradient that is used.
+        """
+        unused = group.used is None and len(group.backwards) > 1
+        if self._reserve is None or group.rewrites or unused or any(begin.loss is None for begin in group.backwards):
             return None
         leaf = group.leaf
         read = [
@@ -458,7 +461,7 @@ class Judge:
             for operation in self.analysis.of(leaf.memory)
             if operation.index >= opened and any(where.overlaps(leaf.range) for where in self.analysis.reads(operation))
         ]
-        return self._reserve.before(min([begin.index, *read]))
+        return self._reserve.before(min([group.backwards[0].index, *read]))
 
     def _measured_by_forks(
         self, group: Group, found: Measurement, fork: Callable[[DirectionVector, float], float]
