@@ -149,7 +149,20 @@ def test_on_a_kink_both_one_sided_slopes_and_what_lies_between_pass(name: str, r
         assert judged.status is PASS, (ad, judged)
         assert judged.forward == pytest.approx(right, rel=0.05, abs=0.05)
         assert judged.backward == pytest.approx(left, rel=0.05, abs=0.05)
+        assert "one-sided" in judged.reason or judged.fd == pytest.approx(ad, rel=0.05)
+        assert min(abs(judged.fd - slope) for slope in (left, right, (left + right) / 2.0)) < 0.06 * max(1.0, right)
     assert "kink" in judge(function, 0.0, right, real).reason
+
+
+def test_on_a_kink_the_figure_is_a_measured_slope_and_nothing_is_off_between_two() -> None:
+    between = judge(lambda x: max(x, x.dtype.type(0)), 0.0, 0.3, np.float32)
+    assert (between.status, between.ad) == (PASS, 0.3)
+    assert between.fd == pytest.approx(0.0, abs=0.01)
+    told = combine([between])
+    assert (told.status, told.relative_error) == (PASS, None)
+    side = judge(lambda x: max(x, x.dtype.type(0)), 0.0, 1.0, np.float32)
+    assert side.fd == pytest.approx(1.0, rel=0.01)
+    assert combine([side]).relative_error == pytest.approx(0.0, abs=0.02)
 
 
 @PRECISIONS

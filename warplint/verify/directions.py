@@ -16,6 +16,9 @@ import numpy.typing as npt
 
 from warplint.verify.records import Direction, GradientStatus
 
+TOLERANCE = 0.02
+"""By how much a gradient may part from one slope and still be that one."""
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -111,10 +114,11 @@ def wants_one_sided(judged: Sequence[Direction]) -> bool:
     passed = [direction for direction in judged if direction.status is GradientStatus.PASS]
     if not failed or any(direction.kind in COORDINATES for direction in failed):
         return False
-    return any(_kinked(direction) for direction in passed) or all(_kinked(direction) for direction in failed)
+    return any(is_kinked(direction) for direction in passed) or all(is_kinked(direction) for direction in failed)
 
 
-def _kinked(direction: Direction) -> bool:
+def is_kinked(direction: Direction) -> bool:
+    """Whether the direction was judged on a kink: ``fd`` of one that passed is the nearer of its one-sided slopes."""
     return "kink" in direction.reason
 
 
@@ -210,5 +214,7 @@ def _leaf(
 
     told = max(deciding, key=weight)
     relative = relative_error(told.ad, told.fd)
+    if status is GradientStatus.PASS and is_kinked(told) and relative > TOLERANCE:
+        relative = math.nan  # between two one-sided slopes nothing is off
     reason = f"{len(deciding)} of {len(judged)} directions, {remark}{told.kind or 'one'}: {told.reason}"
     return LeafJudgement(status, reason, told.ad, told.fd, relative if math.isfinite(relative) else None)

@@ -47,6 +47,11 @@ def repairing(repairs: Sequence[Repair]) -> str:
     return f"{' and '.join(words)} repair{'s' if len(words) == 1 else ''} it"
 
 
+def one_sided(reason: str) -> str:
+    """What to say of a slope that is one of two: at a kink every slope between them is a derivative."""
+    return " (one-sided: at a kink, any slope between those of its two sides is right)" if "kink" in reason else ""
+
+
 def comparison(gradient: Gradient) -> str:
     """``the gradient of `x` is 0, finite differences give 1.2``."""
     return (

@@ -297,7 +297,7 @@ def _at_kink(kink: Kink, fd: float, ad: float) -> _Verdict:
     text = f"a kink at the starting point, {kink}: tape {ad:.4g}"
     if kink.allows(ad):
         reason = f"{text} is one of them or lies between"
-        return _Verdict(GradientStatus.PASS, reason, ad, kink.noise, kink.sample)
+        return _Verdict(GradientStatus.PASS, reason, kink.nearest(ad), kink.noise, kink.sample)
     return _Verdict(GradientStatus.INCONCLUSIVE, f"{text} is close to one", fd, kink.noise, kink.sample)
 
 

@@ -42,6 +42,10 @@ class Kink:
         slack = TOLERANCE * max(abs(self.low), abs(self.high), abs(ad)) + self.noise
         return self.low - slack <= ad <= self.high + slack
 
+    def nearest(self, ad: float) -> float:
+        """That measured one-sided slope which is nearer to ``ad``."""
+        return min((self.sample.slope(side) for side in ONE_SIDES), key=lambda slope: abs(slope - ad))
+
     def __str__(self) -> str:
         return f"one-sided slopes {self.low:.4g} and {self.high:.4g} at h = {self.sample.width:.1g}"
 

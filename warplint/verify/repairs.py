@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warplint.verify.adjoint import BackwardPass
-from warplint.verify.directions import DirectionVector
+from warplint.verify.directions import DirectionVector, is_kinked
 from warplint.verify.groups import Analysis
 from warplint.verify.history import TooLarge
 from warplint.verify.operations import HostWrite, KernelCall, NativeCall
@@ -52,11 +52,27 @@ class Measured:
         error = self.direction.error if np.isfinite(self.direction.error) else 0.0
         if not np.isfinite(claim):
             return False
+        low, high = self._allowed()
+        if low <= claim <= high:
+            return True
+        fd = min((low, high), key=lambda end: abs(claim - end))
         return abs(claim - fd) <= TOLERANCE * max(abs(claim), abs(fd)) + 2.0 * error
+
+    @property
+    def _is_one_sided(self) -> bool:
+        """Whether the gradient passed on a kink, where every slope between two is a derivative."""
+        return self.direction.status is GradientStatus.PASS and is_kinked(self.direction)
+
+    def _allowed(self) -> tuple[float, float]:
+        """What was measured: one value, or on a kink that allows the gradient all between the one-sided slopes."""
+        told = self.direction
+        ends = (told.forward, told.backward) if self._is_one_sided else (told.fd, told.fd)
+        known = [end for end in ends if end is not None and np.isfinite(end)] or [told.fd]
+        return min(known), max(known)
 
     def distance(self, gradient: npt.NDArray[np.float64]) -> float:
         """How far off it is, in units of the program's own error: 1 as the program has it, 0 when right."""
-        off = abs(self.direction.ad - self.direction.fd)
+        off = 0.0 if self._is_one_sided else abs(self.direction.ad - self.direction.fd)
         claim = self.claim(gradient)
         if not np.isfinite(off) or off == 0.0:
             return 0.0 if self.agrees(gradient) else 1.0

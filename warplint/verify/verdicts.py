@@ -14,7 +14,7 @@ from warplint.builds.count import Comparison
 from warplint.finding import Experiment, Finding, Severity, Source, Status, Verdict
 from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.evidence import Evidence, checks_of, spot, spots
-from warplint.verify.figures import REPAIRING, comparison, figures_of, leaf_name, number, repairing
+from warplint.verify.figures import REPAIRING, comparison, figures_of, leaf_name, number, one_sided, repairing
 from warplint.verify.flat_verdicts import by_flat_gradient
 from warplint.verify.records import (
     ConfigSeen,
@@ -187,7 +187,7 @@ def _acquitted(about: Sequence[Gradient], experiment: Experiment) -> Verdict:
         gradient = max(right, key=lambda each: each.relative_error or 0.0)
         reason = (
             f"the gradient of {leaf_name(gradient)} is right: {number(gradient.ad)}, finite differences "
-            f"{number(gradient.fd)}" + (f" ({len(right)} leaves)" if len(right) > 1 else "")
+            f"{number(gradient.fd)}{one_sided(gradient.reason)}" + (f" ({len(right)} leaves)" if len(right) > 1 else "")
         )
         return Verdict(Status.REFUTED, reason, experiment, figures_of(gradient))
     gradient = about[0]
@@ -257,9 +257,10 @@ def _checked(checks: Sequence[KernelCheck]) -> Verdict:
         word = "wrong" if status is Status.CONFIRMED else "right"
         reason = (
             f"the adjoint of `{check.kernel}` alone is {word}{at}: {number(check.ad)}, "
-            f"finite differences {number(check.fd)}"
+            f"finite differences {number(check.fd)}{one_sided(check.reason)}"
         )
-    figures = {"ad": check.ad, "fd": check.fd, "relative_error": _relative(check.ad, check.fd), "kernel": check.kernel}
+    off = None if status is Status.REFUTED and one_sided(check.reason) else _relative(check.ad, check.fd)
+    figures = {"ad": check.ad, "fd": check.fd, "relative_error": off, "kernel": check.kernel}
     if check.argument:
         figures["argument"] = check.argument
     return Verdict(status, reason, Experiment.KERNEL_CHECK, figures)
