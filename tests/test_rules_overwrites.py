@@ -362,3 +362,25 @@ tape.backward(l)
 print(w.grad.numpy())
 """,
     )
+
+
+def test_arrays_that_one_statement_exchanges_are_not_said_to_be_exchanged_with_each_other(tmp_path):
+    body = """
+class State:
+    def __init__(self):
+        self.q = zer()
+        self.qd = zer()
+
+s_in, s_out = State(), State()
+l = zer(1)
+with wp.Tape() as tape:
+    for _ in range(3):
+        wp.launch(bil, dim=3, inputs=[s_in.q, s_in.qd, s_out.q])
+        wp.launch(bil, dim=3, inputs=[s_in.qd, s_in.q, s_out.qd])
+        s_in, s_out = s_out, s_in  # expect: NVW101
+    wp.launch(ssq, dim=3, inputs=[s_in.q, l])
+tape.backward(l)
+"""
+    (found,) = [each for each in check(tmp_path, PRELUDE + body) if each.code == "NVW101"]
+    assert " are each reused on one tape: " in found.message
+    assert "s_in.q" in found.message

@@ -57,7 +57,7 @@ from warplint.trace.overwrites import Overwrite
 from warplint_rules import destroyed, wording
 from warplint_rules.destroyed import Fault, Told
 
-TOLD = Told("is reused on one tape", "take turns on one tape", "keep one array per step")
+TOLD = Told("is reused on one tape", "are each reused on one tape", "keep one array per step")
 
 
 def detect(context: Context) -> Iterable[Finding]:
