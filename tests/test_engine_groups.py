@@ -188,7 +188,8 @@ def test_tapes_run_in_the_order_of_recording_are_windows_of_their_own(tmp_path):
         tmp_path,
     )
     (gradient,) = answer.of("gain")
-    assert (gradient.status, letters(gradient.repaired_by)) == (FAIL, "C")
+    assert gradient.status is FAIL
+    assert "C" in letters(gradient.repaired_by)
 
 
 def test_several_windows_with_host_data_in_them_are_decided_by_the_program_itself(tmp_path):
@@ -210,4 +211,5 @@ def test_several_windows_with_host_data_in_them_are_decided_by_the_program_itsel
         tmp_path,
     )
     (gradient,) = answer.of("gain")
-    assert (gradient.status, letters(gradient.repaired_by)) == (FAIL, "C")
+    assert gradient.status is FAIL
+    assert "C" in letters(gradient.repaired_by)
