@@ -101,6 +101,37 @@ def test_a_confirmed_fault_is_status_1_and_its_comment_silences_it(warplint) -> 
     assert "1 suppressed" in out
 
 
+WRONG_ADJOINT = """\
+import warp as wp
+
+@wp.func
+def cube(x: float):
+    return x * x * x
+
+@wp.func_grad(cube)
+def adj_cube(x: float, adj: float):
+    wp.adjoint[x] += 2.0 * x * x * adj
+
+@wp.kernel
+def total(x: wp.array(dtype=float), loss: wp.array(dtype=float)):
+    wp.atomic_add(loss, 0, cube(x[wp.tid()]))
+
+x = wp.array([0.5, 1.5], dtype=float, requires_grad=True)
+loss = wp.zeros(1, dtype=float, requires_grad=True)
+with wp.Tape() as tape:
+    wp.launch(total, dim=2, inputs=[x, loss])
+tape.backward(loss)
+print(x.grad.numpy())
+"""
+
+
+def test_a_wrong_gradient_that_no_finding_explains_is_status_1(warplint) -> None:
+    Path("cube.py").write_text(WRONG_ADJOINT)
+    status, out, _ = warplint("check", "--verify", "--device", "cpu", "--format", "github", "cube.py")
+    assert status == 1, out
+    assert "::error file=cube.py,line=15,title=wrong gradient::gradient of `x` (cube.py:15) is wrong: AD" in out
+
+
 def test_gradcheck_judges_a_whole_program(warplint) -> None:
     wrong, right = (FIXTURES / "ping-pong" / name for name in ("bad_nonlinear_rod.py", "good_linear_diffusion.py"))
     status, out, _ = warplint("gradcheck", "--device", "cpu", "--", "python", str(wrong))

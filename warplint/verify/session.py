@@ -12,7 +12,7 @@ from warplint import catalogue
 from warplint.builds.count import Builds, Comparison, compare
 from warplint.config import Settings
 from warplint.discovery import Discovered
-from warplint.finding import Experiment, Finding, Status
+from warplint.finding import Experiment, Finding, Status, Verdict
 from warplint.lint import judge as apply_rules
 from warplint.project import Project
 from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Verification
@@ -186,7 +186,7 @@ class _Session:
 
 
 def _gradients(evidence: Evidence, judged: Iterable[Finding]) -> Iterable[GradientCheck]:
-    confirmed = [each for each in judged if each.verdict is not None and each.verdict.status is Status.CONFIRMED]
+    confirmed = [each for each in judged if each.verdict is not None and _speaks_of_gradients(each.verdict)]
     leaves = Counter((gradient.leaf, gradient.allocated) for gradient in evidence.gradients)
     for gradient in evidence.gradients:
         backward = gradient.backward[-1] if gradient.backward else ()
@@ -209,6 +209,11 @@ def _gradients(evidence: Evidence, judged: Iterable[Finding]) -> Iterable[Gradie
             backward_line=called.line if called is not None else 0,
             repeated=leaves[gradient.leaf, gradient.allocated] > 1,
         )
+
+
+def _speaks_of_gradients(verdict: Verdict) -> bool:
+    proofs = (Experiment.FINITE_DIFFERENCE, Experiment.KERNEL_CHECK)
+    return verdict.status is Status.CONFIRMED and verdict.experiment in proofs
 
 
 def _explains(finding: Finding, gradient: Gradient, evidence: Evidence) -> bool:
