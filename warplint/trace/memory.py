@@ -76,7 +76,9 @@ class ArrayValue:
 
     @property
     def requires_grad(self) -> bool | None:
-        """The flag of this handle; a view's is its root's, a pointer alias has its own."""
+        """The flag of this handle; a view's is its root's, a pointer alias has its own, a gradient has none."""
+        if self.gradient:
+            return False
         return self.own_requires_grad if self.alias is Alias.POINTER else self.memory.requires_grad
 
     @property
