@@ -173,7 +173,7 @@ class Session:
         if not self.channel.mine():
             self.hooks.observer = None
             return
-        if reason == "horizon" and self._is_test_run:
+        if reason in ("horizon", "memory limit") and self._is_test_run:
             self._judge_window()
             return
         self.finish(reason)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from warplint.runner.protocol import ITERATIONS
 from warplint.verify.log import Log
@@ -21,9 +22,18 @@ UNFINISHED = 4
 class Budget:
     """Bounds of one recording: bytes kept, operations kept, and the clock time to stop at (``time.monotonic``)."""
 
-    memory: int = 1 << 31
+    memory: int = field(default_factory=lambda: affordable_memory())
     operations: int = 400_000
     deadline: float = float("inf")
+
+
+def affordable_memory() -> int:
+    """An eighth of the machine's memory, but at least 256 MB and at most 2 GB."""
+    try:
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 1 << 29
+    return max(1 << 28, min(1 << 31, physical // 8))
 
 
 class Horizon:
@@ -86,8 +96,6 @@ class Horizon:
             self.seen = self._told(site, enough)
             self.begin_anew()
             self.stop("horizon")
-        elif not log.backwards and self.over_budget(log) and not any(record.entries for record in log.tapes):
-            self.forget(log)
         self._open = True
         if fresh:
             self.keep()
@@ -113,21 +121,23 @@ class Horizon:
         self._ticks += 1
         if self._ticks % 64 == 0 and time.monotonic() > self.budget.deadline:
             self.stop("time limit")
-        if self._ticks % 1024 == 0 and self.over_budget(log):
-            if not any(record.entries for record in log.tapes):
-                self.forget(log)
-            else:
-                self.stop("memory limit")
+        if self._ticks % 64 == 0:
+            self.relieve(log)
+
+    def relieve(self, log: Log) -> None:
+        """Keep the log within its budget: let go of a past that no tape holds, else stop and judge what there is."""
+        if self._muted or not self.over_budget(log):
+            return
+        if not any(record.tape.launches for record in log.tapes):
+            log.forget()
+        elif log.backwards or self.over_budget(log, times=2):
+            self.stop("memory limit")
 
     def mute(self) -> None:
         """Never stop and never fork again: this process only answers a question."""
         self._muted = True
 
-    def over_budget(self, log: Log) -> bool:
-        """Whether the log keeps more than it may."""
+    def over_budget(self, log: Log, times: int = 1) -> bool:
+        """Whether the log keeps more than it may, so many times over."""
         kept = log.deferred_bytes + log.checkpoints.size
-        return kept > self.budget.memory or len(log.operations) > self.budget.operations
-
-    def forget(self, log: Log) -> None:
-        """Let go of a past that no tape holds."""
-        log.forget()
+        return kept > times * self.budget.memory or len(log.operations) > times * self.budget.operations

@@ -113,5 +113,6 @@ class Log:
         self.deferred_bytes = 0
         self.backwards.clear()
         self.gradient_values.clear()
-        self.tapes = [record for record in self.tapes if record.entries and record.tape.launches]
+        self.tapes.clear()
+        self.launched.clear()
         self.gradients = {memory for memory in self.gradients if not memory.released}

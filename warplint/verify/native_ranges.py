@@ -111,7 +111,7 @@ def _addresses(value: Any) -> list[int]:
         except ValueError:
             return []
     if isinstance(target, array_type()):
-        return [int(target.data), int(target.grad)]
+        return [int(target.data)]  # a utility of Warp's does nothing with the gradient that lies beside
     if isinstance(target, ctypes.Structure):
         words = np.frombuffer(bytes(target), dtype=np.uint8)
         usable = words[: len(words) // 8 * 8].view(np.uint64)

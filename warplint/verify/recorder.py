@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import struct
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -82,7 +83,8 @@ class Recorder:
         self._out: Log | Template = log
         self._layouts: dict[int, Layout] = {}
         self._memory = MemoryWatch(log, self._host_wrote)
-        self._tapes: dict[int, TapeRecord] = {}
+        self._tapes: weakref.WeakValueDictionary[int, TapeRecord] = weakref.WeakValueDictionary()
+        self._tape_count = 0
         self._last_kernel: KernelCall | None = None
         self._descriptor = struct.Struct("<QQ")
 
@@ -255,8 +257,8 @@ class Recorder:
     def free(self, run: Callable[..., None], address: int) -> None:
         """Python is done with an allocation."""
         self._memory.free(run, address)
-        if self.horizon.over_budget(self.log) and self._active is None and self._inside is None:
-            self.horizon.forget(self.log)
+        if self._active is None and self._inside is None and self._template is None:
+            self.horizon.relieve(self.log)
 
     def destroy(self, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """Meshes, grids and trees outlive the last replay: they are never destroyed."""
@@ -346,7 +348,8 @@ class Recorder:
     def _tape_record(self, tape: Any) -> TapeRecord:
         record = self._tapes.get(id(tape))
         if record is None or record.tape is not tape:
-            record = TapeRecord(len(self._tapes), tape, user_stack(sys._getframe(4)))
+            record = TapeRecord(self._tape_count, tape, user_stack(sys._getframe(4)))
+            self._tape_count += 1
             self._tapes[id(tape)] = record
             self.log.tapes.append(record)
         return record
