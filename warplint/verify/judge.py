@@ -609,7 +609,10 @@ _ASSIGNED = re.compile(r"^\s*((?:\w+\.)*\w+)(?:\s*:[^=]+)?\s*=[^=]")
 def leaf_name(leaf: Leaf) -> str:
     """What the user calls it: the name it is assigned to where it (or a helper) is called, else the parameter."""
     for code, line in leaf.memory.stack[:3]:
-        match = _ASSIGNED.match(linecache.getline(code.co_filename, line))
+        text = linecache.getline(code.co_filename, line)
+        match = _ASSIGNED.match(text)
         if match:
             return match[1]
+        if not text.lstrip().startswith("return "):
+            break
     return leaf.parameter
