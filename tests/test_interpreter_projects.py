@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from interpreted import launches, memories, of_kind, run_file, write
+import pytest
+from interpreted import PRELUDE, launches, memories, of_kind, run_file, write
 
 from warplint.kernels.source import Builtin, Constant, Function, Struct, TypeAlias
 from warplint.project import Project
@@ -276,3 +277,49 @@ def test_scope_of_a_file_known_by_text_alone(tmp_path: Path) -> None:
     inner = project.file_scope(path, node.lineno)
     assert inner.resolve("k") == Constant()
     assert isinstance(inner.resolve("h"), Function)
+
+
+FOLLOW = """
+def follow(n):
+    with wp.Tape() as tape:
+        wp.launch(step, dim=3, inputs=[make()], outputs=[make()])
+"""
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "from pk import solve\nsolve(4)",
+        "from pk import solve\nraise SystemExit(solve(4))",
+        "from pk import solve\ntry:\n    solve(4)\nfinally:\n    pass",
+        'from pk import solve\nfound = {"a": solve(4)}',
+        "from pk import solve\nfound: int = solve(4)",
+        "import sys\nfrom pk import solve\nif len(sys.argv) < 9:\n    solve(4)",
+    ],
+)
+def test_an_entry_that_only_starts_a_package_is_followed_to_its_tape(tmp_path: Path, entry: str) -> None:
+    write(
+        tmp_path,
+        {
+            "main.py": entry + "\n",
+            "pk/__init__.py": "from .sub import solve\n",
+            "pk/sub/__init__.py": "from .deep import solve\n",
+            "pk/sub/deep.py": "from .steps import follow as solve\n",
+            "pk/sub/steps.py": PRELUDE + FOLLOW,
+        },
+    )
+    assert len(launches(run_file(tmp_path, "main.py")[0].trace)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import warp as wp\nC = wp.config\nC.max_unroll = 4\n",
+        "import warp as wp\nwp.config.max_unroll, wp.config.enable_backward = 4, False\n",
+        "import warp as wp\ndef put(c, **options):\n    for k, v in options.items():\n        setattr(c, k, v)\n"
+        "put(wp.config, max_unroll=4)\n",
+    ],
+)
+def test_options_are_seen_however_their_owner_is_reached(tmp_path: Path, text: str) -> None:
+    write(tmp_path, {"main.py": text})
+    assert "max_unroll" in {found.option for found in of_kind(run_file(tmp_path, "main.py")[0].trace, events.ConfigSet)}

@@ -54,6 +54,11 @@ _EFFECT = Probe(
 )
 
 
+def _matches(module: Module, probe: Probe) -> bool:
+    data = module.source.data
+    return b"warp" in data and probe.found_in(data)
+
+
 @dataclass(frozen=True, eq=False)
 class Module:
     """A file of the project under the name it is imported by. ``tree`` raises :class:`Unreadable`."""
@@ -182,20 +187,27 @@ class Project:
         """
         return self.reaches(module, _EFFECT)
 
-    def reaches(self, module: Module, probe: Probe, depth: int = 99) -> bool:
-        """Whether the text of the file, or of what it imports (``depth`` steps far), matches; users of Warp only."""
-        key = (f"reaches {depth}", (module, probe))
+    def reaches(self, module: Module, probe: Probe) -> bool:
+        """Whether the text of the file, or of anything that it leads to by imports, matches; users of Warp only."""
+        key = ("reaches", (module, probe))
         known = self.memo.get(key)
         if known is None:
             self.memo[key] = False
-            data = module.source.data
-            found = b"warp" in data and probe.found_in(data)
-            if not found and depth:
-                found = any(
-                    target is not module and self.reaches(target, probe, depth - (depth < 99))
-                    for target in self.imported_by(module)
-                )
-            known = self.memo[key] = found
+            known = self.memo[key] = _matches(module, probe) or any(
+                target is not module and self.reaches(target, probe) for target in self.imported_by(module)
+            )
+        return bool(known)
+
+    def leads_to(self, module: Module, probe: Probe, files: int = 24) -> bool:
+        """The same for the nearest ``files`` files, breadth first: small projects are seen whole, large ones in part."""
+        key = (f"leads to {files}", (module, probe))
+        known = self.memo.get(key)
+        if known is None:
+            near = [module]
+            for current in near:  # grows while it is walked, up to its bound
+                found = [target for target in self.imported_by(current) if target not in near]
+                near += found[: max(files - len(near), 0)]
+            known = self.memo[key] = any(_matches(current, probe) for current in near)
         return bool(known)
 
     def imported_by(self, module: Module) -> tuple[Module, ...]:

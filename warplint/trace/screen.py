@@ -16,12 +16,26 @@ _BUILDS = (
     b"import config",
     b"warp.config as",
 )
-_CONFIG_SET = re.compile(rb"\.config\.\w+\s*=[^=]|setattr\([\w.]*\.config\b")
+_CONFIG_SET = re.compile(rb"\.config\.\w+\s*(?:=[^=]|,)|setattr\([\w.]*\.config\b|\b(?:wp|warp)\.config\b(?!\.)")
+_SETS_CONFIG = Probe((b".config.",), re.compile(rb"\b(?:wp|warp)\.config\.\w+\s*=[^=]"))
+_NAMED_MODULE = re.compile(rb"kernel\([^)\n]*\bmodule\s*=")
 _OWNER = re.compile(rb"[\w.]+$")
 _NOT_WARP = (b"self", b"cls", b"args")
-_TAPE = Probe((b"Tape(",), re.compile(rb"\bTape\("))
-_NAMES_TAPE = Probe((b"Tape", b"tape"), re.compile(rb"\bTape\(|\bwith [^\n]*[Tt]ape\b|[Tt]ape\.__enter__|\.Tape\)"))
-_RUNS = re.compile(rb"^(?:[a-zA-Z_][\w.]*\(|[\w, .]+ = [\w.]+\(|with |for |while |if __name__)", re.MULTILINE)
+_TAPE = Probe((b"Tape",), re.compile(rb"\bTape\(|import [^\n]*\bTape\b"))
+_NAMES_TAPE = Probe(
+    (b"Tape", b"tape"),
+    re.compile(rb"\bTape\(|import [^\n]*\bTape\b|\bwith [^\n]*[Tt]ape\b|[Tt]ape\.__enter__|\.Tape\)"),
+)
+_KERNEL = re.compile(rb"\bkernel\b")
+_RUNS = re.compile(
+    rb"^(?:with |for |while |if |try:|match |(?!def |class |async |import |from |@|#|[\"'\])}])[^\n#]*\w\()",
+    re.MULTILINE,
+)
+"""A statement at the top level that may call something: a control statement, or any line with a call."""
+_STARTS = re.compile(
+    rb"^(?:with |for |while |if __name__|raise |(?!warp|wp)[a-zA-Z_][\w.]*\(|(?:warp|wp)\.launch)", re.MULTILINE
+)
+"""A statement at the top level that starts something, as a program has and a library has not."""
 
 
 class Interest(enum.Enum):
@@ -40,10 +54,18 @@ def interest(project: Project, module: Module) -> Interest:
     names_warp = b"warp" in data
     if names_warp and _NAMES_TAPE.found_in(data):
         return Interest.TAPES
-    if project.reaches(module, _TAPE, depth=2) and _RUNS.search(data) is not None:
+    if project.leads_to(module, _TAPE) and _RUNS.search(data) is not None:
         return Interest.TAPES
-    builds = names_warp and (any(word in data for word in _BUILDS) or _sets_config(data))
-    return Interest.BUILDS if builds else Interest.NOTHING
+    return Interest.BUILDS if names_warp and _decides_builds(project, module, data) else Interest.NOTHING
+
+
+def _decides_builds(project: Project, module: Module, data: bytes) -> bool:
+    """Whether options, modules or the order of kernels and launches may be told from a run of the file."""
+    if any(word in data for word in _BUILDS) or _NAMED_MODULE.search(data) is not None or _sets_config(data):
+        return True
+    if b"launch(" not in data or _STARTS.search(data) is None:
+        return False
+    return _KERNEL.search(data) is not None or project.leads_to(module, _SETS_CONFIG)
 
 
 def _sets_config(data: bytes) -> bool:
@@ -52,6 +74,6 @@ def _sets_config(data: bytes) -> bool:
         return False
     for match in _CONFIG_SET.finditer(data):
         owner = _OWNER.search(data, max(match.start() - 64, 0), match.start())
-        if match.group().startswith(b"setattr") or (owner is not None and owner.group() not in _NOT_WARP):
+        if not match.group().startswith(b".config") or (owner is not None and owner.group() not in _NOT_WARP):
             return True
     return False
