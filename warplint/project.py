@@ -199,7 +199,7 @@ class Project:
         return bool(known)
 
     def leads_to(self, module: Module, probe: Probe, files: int = 24) -> bool:
-        """The same for the nearest ``files`` files, breadth first: small projects are seen whole, large ones in part."""
+        """The same for the nearest ``files`` files, breadth first: small projects whole, large ones in part."""
         key = (f"leads to {files}", (module, probe))
         known = self.memo.get(key)
         if known is None:
