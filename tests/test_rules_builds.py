@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
-from programs import check
+from programs import check as check_all
+
+check = partial(check_all, select=("NVW301", "NVW303"))
 
 HEAD = """
 import warp as wp
@@ -57,6 +60,12 @@ def test_options_that_a_module_copies_when_it_is_made(tmp_path: Path, option: st
     check(tmp_path, HEAD + assign(option, value) + kernel() + launch())
     check(tmp_path, HEAD + kernel() + assign(option, value, LATE) + launch())
     check(tmp_path, HEAD + kernel() + launch() + assign(option, value, LATE) + launch())
+
+
+def test_options_of_one_statement_are_told_apart(tmp_path: Path) -> None:
+    both = f"wp.config.max_unroll, wp.config.enable_backward = 64, False{LATE}\n"
+    found = check(tmp_path, HEAD + kernel() + both + launch())
+    assert {each.anchor.option for each in found} == {"max_unroll", "enable_backward"}
 
 
 @pytest.mark.parametrize(("option", "value"), FIRST_LOAD)

@@ -27,13 +27,14 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """One finding for each rule and place: several paths and several entry files see the same fault.
+    """One finding for each rule, place and option: several paths and several entry files see the same fault.
 
-    The gravest one stays; among equals the one that shows more places.
+    One statement may assign several options. The gravest one stays; among equals the one that shows more places.
     """
-    best: dict[tuple[str, str, int, int], Finding] = {}
+    best: dict[tuple[str, str, int, int, str | None], Finding] = {}
     for finding in findings:
-        key = (finding.code, finding.span.path, finding.span.line, finding.span.column)
+        span = finding.span
+        key = (finding.code, span.path, span.line, span.column, finding.anchor.option)
         known = best.get(key)
         if known is None or _weight(finding) > _weight(known):
             best[key] = finding

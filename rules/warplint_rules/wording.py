@@ -146,10 +146,10 @@ def finding(
 
 
 def strongest(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Each place once: the gravest finding that stands there, the first of equals."""
-    best: dict[tuple[str, int, int], Finding] = {}
+    """Each place, and option assigned there, once: the gravest finding that stands there, the first of equals."""
+    best: dict[tuple[str, int, int, str | None], Finding] = {}
     for one in findings:
-        key = (one.span.path, one.span.line, one.span.column)
+        key = (one.span.path, one.span.line, one.span.column, one.anchor.option)
         if key not in best or best[key].severity.rank < one.severity.rank:
             best[key] = one
     return tuple(sorted(best.values(), key=lambda one: one.sort_key))
