@@ -7,13 +7,14 @@ arrays, rounds or launches that one statement or one exchange destroys are told 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from warplint.finding import Finding, Role, Severity, Span
 from warplint.kernels.summary import KernelFaultKind, StoreKind
 from warplint.rule import Rule
 from warplint.trace.dataflow import Dataflow
+from warplint.trace.events import Launch
 from warplint.trace.overwrites import Overwrite, Writer
 from warplint_rules import wording
 
@@ -78,25 +79,38 @@ def _is_told_as_scaling(overwrite: Overwrite, scaled: set[Span]) -> bool:
     return store is not None and store.kind is StoreKind.MULTIPLY and store.span in scaled
 
 
-def _groups(overwrites: Iterable[Overwrite]) -> Iterator[Overwrites]:
-    """Overwrites that share the writing statement or the exchange belong together."""
-    buckets: dict[tuple[Hashable, ...], Overwrites] = {}
-    for overwrite in overwrites:
-        buckets.setdefault(_keys(overwrite), []).append(overwrite)
+def _groups(overwrites: Sequence[Overwrite]) -> Iterable[Overwrites]:
+    """Overwrites that share the writing statement, the exchange, or kernel and arrays on one tape belong together."""
+    parents: dict[Hashable, Hashable] = {}
+
+    def root(key: Hashable) -> Hashable:
+        while (parent := parents.setdefault(key, key)) != key:
+            parents[key] = parents[parent]
+            key = parent
+        return key
+
+    statements = [_statement(overwrite) for overwrite in overwrites]
+    for overwrite, statement in zip(overwrites, statements, strict=True):
+        for key in _shared(overwrite):
+            parents[root(key)] = root(statement)
     groups: dict[Hashable, Overwrites] = {}
-    for keys, bucket in buckets.items():
-        joined = bucket
-        for known in {id(groups[key]): groups[key] for key in keys if key in groups}.values():
-            joined = known + joined
-        for key in {key for member in joined for key in _keys(member)}:
-            groups[key] = joined
-    yield from {id(group): group for group in groups.values()}.values()
+    for overwrite, statement in zip(overwrites, statements, strict=True):
+        groups.setdefault(root(statement), []).append(overwrite)
+    return groups.values()
 
 
-def _keys(overwrite: Overwrite) -> tuple[Hashable, ...]:
-    moved = overwrite.moved
-    statement = ("launch", overwrite.write.event.span)
-    return (statement, ("moved", moved.stack[-1].span)) if moved is not None else (statement,)
+def _statement(overwrite: Overwrite) -> Hashable:
+    return "statement", overwrite.write.event.span
+
+
+def _shared(overwrite: Overwrite) -> Iterator[Hashable]:
+    """What other statements may have in common with this one: the exchange; a loop written out, launch by launch."""
+    if overwrite.moved is not None:
+        yield "moved", overwrite.moved.stack[-1].span
+    launch = overwrite.write.event
+    if isinstance(launch, Launch) and launch.kernel is not None:
+        arrays = frozenset(each.array.memory for each in launch.bindings if each.array is not None)
+        yield "launches", overwrite.recording.period.tape, launch.kernel.key, arrays
 
 
 def _finding(rule: Rule, group: Overwrites, flow: Dataflow, told: Told, place: Callable[[Overwrite], Span]) -> Finding:
@@ -129,7 +143,9 @@ def _message(first: Overwrite, shown: Overwrites, flow: Dataflow, told: Told) ->
         why = f"the adjoint of {reader} needs it ({_need_text(first)})"
     events = wording.sequence(first.write.event, first.reader.event, first.recording, flow)
     verb = told.are_several if len(names) > 1 else told.is_one
-    return f"{wording.listing(names)} {verb}: {events}, and {why}; {told.instead}"
+    more = len({overwrite.write.event.span for overwrite in shown}) - 1
+    again = f" (and {more} more like it)" if more else ""
+    return f"{wording.listing(names)} {verb}: {events}{again}, and {why}; {told.instead}"
 
 
 def _need_text(overwrite: Overwrite) -> str:
