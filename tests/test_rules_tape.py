@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -579,3 +580,76 @@ WINDOWS = {
 @pytest.mark.parametrize("source", WINDOWS.values(), ids=WINDOWS)
 def test_state_carried_between_tapes(tmp_path: Path, source: str) -> None:
     check(tmp_path, source)
+
+
+def in_a_row(first: str, between: str = "", *, made: str = "m, y = zer(), zer()") -> str:
+    """Two tapes, differentiated backwards: the earlier one from the gradient that the later one's walk left on y."""
+    return (
+        PRELUDE
+        + f"""
+x, l = arr([0.7, 1.3, -0.4]), zer(1)
+{made}
+with wp.Tape() as t1:
+{textwrap.indent(first, "    ")}
+with wp.Tape() as t2:
+    wp.launch(ssq, 3, inputs=[y], outputs=[l])
+t2.backward(l)
+{between}
+t1.backward()
+print(x.grad.numpy())
+"""
+    )
+
+
+STEPS = "wp.launch(nl, 3, inputs=[x], outputs=[m])\nwp.launch(nl, 3, inputs=[m], outputs=[y])"
+REUSED = """\
+wp.launch(nl, 3, inputs=[x], outputs=[y])
+wp.launch(nl, 3, inputs=[y], outputs=[x])
+wp.launch(nl, 3, inputs=[x], outputs=[y])"""
+
+IN_A_ROW = {
+    "one array for each value": in_a_row(STEPS),
+    "no gradient in the middle": in_a_row(STEPS, made="m, y = zer(rg=False), zer()  # expect: NVW110"),
+    "buffers reused": in_a_row(REUSED.replace("outputs=[x])", "outputs=[x])  # expect: NVW101")),
+    "buffers reused, and what was left is cleared": in_a_row(REUSED, "y.grad.zero_()"),
+    "buffers reused, and the later tape is zeroed": in_a_row(REUSED, "t2.zero()"),
+    "a chain of tapes": PRELUDE
+    + """
+c, s, tapes, l = arr([0.7, 1.3, -0.4]), arr([0.5, -0.3, 0.9]), [], zer(1)
+for _ in range(3):
+    m, n, t = zer(rg=False), zer(), wp.Tape()  # expect: NVW110
+    with t:
+        wp.launch(bil, 3, inputs=[s, c], outputs=[m])
+        wp.launch(nl, 3, inputs=[m], outputs=[n])
+    tapes.append(t)
+    s = n
+with wp.Tape() as last:
+    wp.launch(ssq, 3, inputs=[s], outputs=[l])
+last.backward(l)
+for t in reversed(tapes):
+    t.backward()
+print(c.grad.numpy())
+""",
+}
+
+
+@pytest.mark.parametrize("source", IN_A_ROW.values(), ids=IN_A_ROW)
+def test_a_backward_that_starts_from_what_another_tape_left(tmp_path: Path, source: str) -> None:
+    check(tmp_path, source)
+
+
+def test_a_loop_that_is_written_out_is_one_fault(tmp_path: Path) -> None:
+    step = "wp.launch(nl, 3, inputs=[a], outputs=[b])\na, b = b, a"
+    body = f"a, b = x, zer()\n{step}  # expect: NVW101\n" + f"{step}\n" * 5 + LOSS
+    (found,) = check(tmp_path, taped(body))
+    assert "and 4 more like it" in found.message
+
+
+def test_other_arrays_are_another_fault(tmp_path: Path) -> None:
+    pair = """
+wp.launch(nl, 3, inputs=[x], outputs=[{0}])
+wp.launch(nl, 3, inputs=[{0}], outputs=[{1}])
+wp.launch(nl, 3, inputs=[{1}], outputs=[{0}])  # expect: NVW101
+wp.launch(ssq, 3, inputs=[{0}], outputs=[l])
+"""
+    check(tmp_path, taped("a, b, c, d = zer(), zer(), zer(), zer()" + pair.format("a", "b") + pair.format("c", "d")))

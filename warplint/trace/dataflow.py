@@ -29,7 +29,7 @@ from warplint.trace.recordings import (
 from warplint.trace.repeats import Reentry, Repeat, left_seeds, reentry_of, repeats_of, same_launches
 from warplint.trace.residues import LeftOver, StaleRead, Walks, left_overs, stale_reads, unready_reads
 from warplint.trace.retained import Retained, retained_stores
-from warplint.trace.seeds import unseeded
+from warplint.trace.seeds import seeded_by_others, unseeded
 from warplint.trace.stale_fills import StaleFill, stale_fills
 from warplint.trace.windows import CarriedState, Tapes, carried_states
 
@@ -70,7 +70,8 @@ class Dataflow:
         """What each backward of the trace differentiates; without one, no kernel needs to be analysed."""
         if not any(isinstance(event, Backward) for event in self.trace.events):
             return ()
-        return recordings_of(self.trace, self.periods, self.operations, self.gradient_life)
+        found = recordings_of(self.trace, self.periods, self.operations, self.gradient_life)
+        return seeded_by_others(found, lambda each: self.reach(each, Regard.BEYOND_DOUBT).left, self.gradient_life)
 
     def reach(self, recording: Recording, regard: Regard) -> Reach:
         """Which steps of a recording carry gradient, and which matter to its seeds."""

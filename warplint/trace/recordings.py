@@ -70,8 +70,8 @@ class Recording:
     """What one ``backward`` differentiates.
 
     ``window`` reaches from the first recorded operation to the backward. ``seeds`` are the memories whose gradient was
-    set before: the loss, ``grads=``, or by hand. ``wanted`` are the leaves to which gradient is to arrive. ``previous``
-    is an earlier backward of the same period.
+    set before: the loss, ``grads=``, by hand, or another tape's backward. ``wanted`` are the leaves to which gradient
+    is to arrive. ``previous`` is an earlier backward of the same period.
     """
 
     backward: Backward

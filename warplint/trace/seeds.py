@@ -1,11 +1,53 @@
-"""Backwards that start from nothing: no loss, no ``grads=``, no gradient that the program set before."""
+"""Where a backward without loss and ``grads=`` starts: from gradients that an earlier backward left, or from nothing.
+
+``tape.backward()`` walks from whatever the gradients of its arrays hold. Tapes in a row are differentiated so: the last
+one from the loss, each earlier one from the gradient that the next one's walk left on the state between the two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 
+from warplint.kernels.summary import StoreKind
 from warplint.trace.events import Backward, GradRead, Launch, Opaque, Trace
 from warplint.trace.recordings import GradientLife, Recording
+
+
+def seeded_by_others(
+    recordings: Sequence[Recording], left_by: Callable[[Recording], frozenset[int]], life: GradientLife
+) -> tuple[Recording, ...]:
+    """The recordings, the bare ones seeded by what other tapes' backwards left on the arrays that they store to.
+
+    ``recordings`` in time order; ``left_by``: the memories that hold a gradient when a recording has been walked.
+    """
+    if not any(_is_bare(recording.backward) for recording in recordings):
+        return tuple(recordings)
+    holders: dict[int, Backward] = {}
+    seeded = []
+    for given in recordings:
+        backward = given.backward
+        stores = {step.dest.memory: step.kind for _, step in given.window.on_tape()}
+        waiting = {
+            memory
+            for memory, holder in holders.items()
+            if memory in stores
+            and holder.tape != backward.tape
+            and not life.cleared_between(memory, holder.seq, backward.seq)
+        }
+        bare = waiting and _is_bare(backward)
+        recording = dataclasses.replace(given, seeds=given.seeds | waiting) if bare else given
+        seeded.append(recording)
+        for memory, kind in stores.items():
+            if kind is StoreKind.STORE:
+                holders.pop(memory, None)
+        holders.update(dict.fromkeys(left_by(recording), backward))
+    return tuple(seeded)
+
+
+def _is_bare(backward: Backward) -> bool:
+    """Nothing is passed to it that could seed it."""
+    return backward.loss is None and not backward.seeds and backward.complete
 
 
 def unseeded(trace: Trace, recordings: Sequence[Recording], life: GradientLife) -> Iterator[Recording]:
@@ -14,8 +56,12 @@ def unseeded(trace: Trace, recordings: Sequence[Recording], life: GradientLife) 
         return
     for recording in recordings:
         backward = recording.backward
-        given = backward.loss is not None or backward.seeds or not backward.complete or recording.seeds
-        if given or recording.previous is not None or _may_be_set_unseen(trace, recording):
+        if (
+            not _is_bare(backward)
+            or recording.seeds
+            or recording.previous is not None
+            or _may_be_set_unseen(trace, recording)
+        ):
             continue
         if any(life.used_after(leaf, backward.seq) for leaf in recording.wanted):
             yield recording
