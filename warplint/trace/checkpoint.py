@@ -28,8 +28,8 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     ArrayValue: ("moved", "own_gradient", "own_requires_grad"),
     Memory: ("requires_grad", "retain_grad", "name"),
     NumpyValue: ("contents", "sources", "memory"),
-    KernelValue: ("described",),
-    WarpModule: ("options", "contents", "loaded", "stale", "revision"),
+    KernelValue: ("described", "open_ended"),
+    WarpModule: ("options", "contents", "loaded", "loaded_options", "revision"),
 }
 
 

@@ -302,10 +302,15 @@ class OptimiserStep(Event):
 
 @dataclass(frozen=True)
 class ConfigSet(Event):
-    """``wp.config.option = value``. ``value`` None where unknown."""
+    """``wp.config.option = value``. ``value`` None where unknown; ``varying``: another one in each process.
+
+    ``guarded``: it stands under a condition, so that it may be a switch of the program's; None where unknown.
+    """
 
     option: str
     value: object = None
+    varying: bool = False
+    guarded: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -315,6 +320,12 @@ class ModuleOptionsSet(Event):
     module: str
     options: Mapping[str, object]
     direct: bool = False
+    changes: frozenset[str] | None = None
+    """The options among these whose value in effect differs from what it was; None where unknown."""
+    own_file: bool = False
+    """The module is that of the file which the call stands in, named by nothing."""
+    holds_kernels: bool | None = None
+    """Whether the file's text has kernels or functions that could live in the module; None where unknown."""
 
 
 @dataclass(frozen=True)
@@ -326,9 +337,13 @@ class ModuleCreated(Event):
 
 @dataclass(frozen=True)
 class KernelDeclared(Event):
-    """A kernel's decorator ran."""
+    """A kernel's decorator ran.
+
+    ``varying``: where values are made that go into the kernel's hash and differ from process to process.
+    """
 
     kernel: Kernel
+    varying: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -339,11 +354,19 @@ class ModuleLoaded(Event):
     compiled: bool | None = None
     block_dim: int | None = None
     milliseconds: float | None = None
+    again: bool | None = None
+    """The module was loaded before with other content or options, so that this is one build more; None: unknown."""
+    added: frozenset[str] = frozenset()
+    """The content that no earlier load had: keys of kernels, ``key<types>`` for instances of generic ones."""
+    changed_options: frozenset[str] = frozenset()
+    """The options that the load before had at another value."""
 
 
 @dataclass(frozen=True)
 class CacheCleared(Event):
-    """``wp.clear_kernel_cache()``."""
+    """``wp.clear_kernel_cache()``, or the folder of the cache is removed; ``guarded`` as for :class:`ConfigSet`."""
+
+    guarded: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -379,3 +402,7 @@ class Trace:
     unknowns: tuple[Unknown, ...] = field(default=(), compare=False)
     warp: tuple[int, int] = (1, 19)
     """The Warp version that the rules speak of (static: settings; recorded: the one that ran)."""
+    forward_only: bool = False
+    """A whole program is in sight, and nothing in its text could run an adjoint or says whether adjoints are built."""
+    warp_import: Span | None = None
+    """The entry file's first import of Warp."""

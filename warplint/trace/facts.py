@@ -146,16 +146,17 @@ def leaves(statements: Iterable[ast.stmt]) -> bool:
 
 def is_generic(node: ast.FunctionDef) -> bool:
     """Whether a kernel has a parameter of a type that each launch decides."""
-    return any(_is_open(parameter.annotation) for parameter in node.args.args)
+    return any(is_open(parameter.annotation) for parameter in node.args.args)
 
 
-def _is_open(annotation: ast.expr | None) -> bool:
+def is_open(annotation: ast.expr | None) -> bool:
+    """Whether a parameter's type is decided by each launch: ``Any``, ``wp.array(dtype=Any)``, ``Float``."""
     if isinstance(annotation, ast.Call):
-        return any(_is_open(keyword.value) for keyword in annotation.keywords) or any(map(_is_open, annotation.args))
+        return any(is_open(keyword.value) for keyword in annotation.keywords) or any(map(is_open, annotation.args))
     if isinstance(annotation, ast.Subscript):
-        return _is_open(annotation.slice)
+        return is_open(annotation.slice)
     if isinstance(annotation, ast.Tuple):
-        return any(map(_is_open, annotation.elts))
+        return any(map(is_open, annotation.elts))
     name = annotation.attr if isinstance(annotation, ast.Attribute) else getattr(annotation, "id", None)
     return name in _TYPE_VARIABLES
 

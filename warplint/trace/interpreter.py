@@ -22,6 +22,7 @@ from warplint.trace.checkpoint import Checkpoint
 from warplint.trace.dataflow import SummaryOf
 from warplint.trace.events import Trace
 from warplint.trace.expressions import EVALUATORS
+from warplint.trace.forward_only import import_of_warp, is_forward_only
 from warplint.trace.imports import import_module, run_top_level
 from warplint.trace.library.builtins import BUILTINS
 from warplint.trace.loops import iterate
@@ -107,7 +108,7 @@ class _Session:
         for polarity in (True, False):
             machine = self._machine(self._settings, polarity)
             cut = self._guarded(partial(self._top_level, machine, "__main__"))
-            self._conclude(machine, cut, 0)
+            self._conclude(machine, cut, 0, is_program=machine.launches > 0 and not machine.tapes)
             if cut or not self._worth_another_path(machine):
                 return
 
@@ -169,7 +170,7 @@ class _Session:
             return False
         return False
 
-    def _conclude(self, machine: Machine, cut: bool, begun: int) -> None:
+    def _conclude(self, machine: Machine, cut: bool, begun: int, *, is_program: bool = False) -> None:
         """Keep the trace of a run whose steps were counted from ``begun`` on."""
         self._entered |= machine.entered
         self._spent += machine.steps - begun
@@ -181,6 +182,8 @@ class _Session:
             cut=cut,
             unknowns=tuple(machine.unknowns),
             warp=self._settings.warp,
+            forward_only=is_program and is_forward_only(self._project, self._module),
+            warp_import=import_of_warp(self._module),
         )
         self.interpretations.append(Interpretation(trace, machine.summary_of, _statistics(machine, trace)))
 

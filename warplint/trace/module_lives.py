@@ -6,7 +6,7 @@ after it was changed. So the question whether an assignment comes too late is on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from warplint.trace.events import (
@@ -129,3 +129,25 @@ def _loads(event: Event, module: str) -> bool:
 def options_of(life: ModuleLife) -> Mapping[str, object]:
     """The options that the program gave the module."""
     return {name: value for event in life.options for name, value in event.options.items()}
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """One more build of a module that was loaded ``before``, and the launch that asked for it (None: a plain load)."""
+
+    load: ModuleLoaded
+    before: ModuleLoaded
+    launch: Launch | None
+
+
+def rebuilds(trace: Trace) -> Iterator[Rebuild]:
+    """The loads that build a module again because its content or its options changed; none where that is unknown."""
+    loaded: dict[str, ModuleLoaded] = {}
+    for position, event in enumerate(trace.events):
+        if isinstance(event, ModuleLoaded):
+            if event.again and event.module in loaded:
+                launches = (later for later in trace.events[position + 1 :] if isinstance(later, Launch))
+                launch = next(launches, None)
+                here = launch is not None and launch.stack == event.stack
+                yield Rebuild(event, loaded[event.module], launch if here else None)
+            loaded[event.module] = event

@@ -76,6 +76,13 @@ class External:
         return self.path.rpartition(".")[2]
 
 
+@dataclass(frozen=True)
+class ArrayType(External):
+    """``wp.array(dtype=…)`` as a type, with the name of its element type where known."""
+
+    element: str | None = None
+
+
 class Environment:
     """A scope: its variables, the scope around it, and the module whose globals end the search.
 
@@ -315,8 +322,8 @@ class WarpModule:
     options: dict[str, Value]
     contents: set[str] = field(default_factory=set)
     loaded: frozenset[str] | None = None
-    stale: bool = False
-    """Its options changed since it was loaded."""
+    loaded_options: Mapping[str, Value] = field(default_factory=dict)
+    """The options in effect at its last load."""
     revision: int = 0
     """Counts the changes of its options."""
 
@@ -334,6 +341,8 @@ class KernelValue:
     captures: bool = False
     generic: bool = False
     stable: bool | None = None
+    open_ended: bool = False
+    """A generic kernel was given an instance whose types are not known: any later instance may be that one."""
     described: tuple[int, events.Kernel] | None = None
     """The event's record of it, as of a revision of its module's options."""
 

@@ -79,7 +79,7 @@ def _verdict(finding: Finding, measured: Measurements, experiments: Mapping[str,
     if experiment is Experiment.NONE:
         return None
     if experiment is Experiment.BUILD_COUNT:
-        return by_build_count(finding, measured.builds) or _not_reached(measured, experiment)
+        return by_build_count(finding, measured.builds, measured.runs) or _not_reached(measured, experiment)
     of_run = _BY_RUN[experiment]
     verdicts = [verdict for run in measured.runs if (verdict := of_run(finding, run)) is not None]
     if not verdicts and experiment is Experiment.KERNEL_CHECK:

@@ -263,7 +263,8 @@ def _type(machine: Machine, call: Call) -> Value:
 
 def _hash(machine: Machine, call: Call) -> Value:
     value = call.get(0, "obj")
-    if isinstance(value, (int, float)):
+    numbers = value if isinstance(value, tuple) else (value,)
+    if all(isinstance(number, (int, float)) for number in numbers):
         return hash(value)
     return UnknownValue("a salted hash", taints=SALTED)
 

@@ -37,6 +37,15 @@ def _tainted(machine: Machine, call: Call) -> Value:
     return UnknownValue("a value of this process", NO_SOURCES, taints=CLOCK | taints_of(*call.values))
 
 
+def _unseeded(machine: Machine, call: Call) -> Value:
+    return UnknownValue("a random number")  # perhaps of a seeded generator
+
+
+def _temporary_directory(machine: Machine, call: Call) -> Value:
+    path = _tainted(machine, call)
+    return Record("temporary-directory", {"name": path, "__enter__": path})
+
+
 def _parser(machine: Machine, call: Call) -> Value:
     return Record("argument-parser", {"defaults": {}})
 
@@ -83,7 +92,12 @@ MODELS: dict[str, Callable[[Machine, Call], Value]] = {
     "datetime.datetime.now": _clock,
     "os.getpid": _tainted,
     "uuid.uuid4": _tainted,
-    "random.random": _tainted,
+    "tempfile.mkdtemp": _tainted,
+    "tempfile.mktemp": _tainted,
+    "tempfile.TemporaryDirectory": _temporary_directory,
+    "random.random": _unseeded,
+    "secrets.token_hex": _tainted,
+    "datetime.datetime.utcnow": _clock,
     "argparse.ArgumentParser": _parser,
     "sys.exit": _nothing,
     "time.sleep": _nothing,

@@ -15,6 +15,7 @@ from warplint.trace.library.numpy import nested_shape, numbers_in, shape_of, siz
 from warplint.trace.machine import Call, Machine
 from warplint.trace.memory import SMALL, ArrayValue, Memory, NumpyValue, Pointer, Shape
 from warplint.trace.values import (
+    ArrayType,
     External,
     Native,
     Record,
@@ -114,7 +115,7 @@ def _full_like(machine: Machine, call: Call) -> Value:
 def _array(machine: Machine, call: Call) -> Value:
     """``wp.array(data=, dtype=, shape=, ptr=, copy=, grad=, requires_grad=)``."""
     if not call.has(0, "data") and not call.has(4, "ptr") and not call.has(2, "shape") and not call.has(6, "length"):
-        return External("warp.array")
+        return ArrayType("warp.array", dtype_name(call.get(1, "dtype")))
     data, pointer = call.get(0, "data"), call.kwargs.get("ptr")
     dtype = dtype_name(call.get(1, "dtype"))
     shape = shape_of(machine, call.kwargs["shape"]) if "shape" in call.kwargs else None

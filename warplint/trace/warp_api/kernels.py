@@ -5,24 +5,31 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from warplint.finding import Span
 from warplint.kernels.screen import has_fault_trigger
 from warplint.trace import events
-from warplint.trace.machine import Call, Machine
+from warplint.trace.facts import is_open
+from warplint.trace.machine import Call, Frame, Machine
+from warplint.trace.memory import ArrayValue, NumpyValue
 from warplint.trace.values import (
+    ArrayType,
     Class,
     Deferred,
     Environment,
     Function,
+    Instance,
     KernelValue,
     Native,
     UnknownValue,
     Value,
+    Vector,
     WarpFunction,
 )
 from warplint.trace.warp_api.modules import declare_content, module_for
+from warplint.trace.warp_api.types import dtype_name
 
 _WORD = re.compile(r"\w+")
 
@@ -51,8 +58,7 @@ def declare_kernel(machine: Machine, function: Function, options: Mapping[str, V
     node = function.node
     assert isinstance(node, ast.FunctionDef)
     captured = _captured(machine, function, node)
-    name = options.get("name")
-    key = _content_key(function, node, captured, options)
+    key = _content_key(function, node, {**_values_read(machine, function, node), **captured}, options)
     wanted = options.get("module")
     unique = wanted == "unique"
     module = module_for(machine, wanted, function.module, f"{node.name}_{key}")
@@ -67,9 +73,11 @@ def declare_kernel(machine: Machine, function: Function, options: Mapping[str, V
         generic=machine.caches.is_generic(node),
         stable=_is_stable(machine, function, captured),
     )
-    declare_content(machine, module, key if not isinstance(name, str) else f"{key}/{name}")
+    if not kernel.generic:  # else its instances are what is built
+        declare_content(machine, module, key)
     machine.kernels[key] = kernel
-    machine.emit(events.KernelDeclared, kernel=event_kernel(kernel))
+    varying = tuple(_varying(machine, function, node))
+    machine.emit(events.KernelDeclared, kernel=event_kernel(kernel), varying=varying)
     return kernel
 
 
@@ -127,6 +135,91 @@ def _captured(machine: Machine, function: Function, node: ast.FunctionDef) -> di
                 captured.setdefault(name, scope.variables[name])
         scope = scope.parent
     return captured
+
+
+def _values_read(machine: Machine, function: Function, node: ast.FunctionDef) -> dict[str, Value]:
+    """What else makes the content of a kernel that is declared more than once: globals, attributes of captured objects.
+
+    A kernel at the top level is declared once, so that nothing has to be told apart.
+    """
+    if not machine.loops and not any(frame.function != "<module>" for frame in machine.frames):
+        return {}
+    names = machine.caches.free_names_of(node)
+    found: dict[str, Value] = {}
+    scope: Environment | None = function.closure
+    while scope is not None:
+        for name in names & scope.variables.keys():
+            value = scope.variables[name]
+            if isinstance(value, Instance):
+                for attribute in _attributes_read(node, name) & value.attributes.keys():
+                    found.setdefault(f"{name}.{attribute}", value.attributes[attribute])
+            elif scope.parent is None and isinstance(value, (bool, int, float, str, tuple)):
+                found.setdefault(name, value)
+        scope = scope.parent
+    return found
+
+
+def _varying(machine: Machine, function: Function, node: ast.FunctionDef) -> Iterator[Span]:
+    """Where values are made that go into the kernel's hash and differ from process to process."""
+    scope: Environment | None = function.closure
+    while scope is not None:
+        tainted = {name for name, value in scope.variables.items() if isinstance(value, UnknownValue) and value.taints}
+        for name in sorted(tainted & machine.caches.free_names_of(node) if tainted else ()):
+            made = [
+                item
+                for item in ast.walk(function.module.module.tree)
+                if isinstance(item, (ast.Assign, ast.AnnAssign)) and name in _assigned(item)
+            ]
+            yield from (function.module.module.span(item) for item in made[:1])
+        scope = scope.parent
+
+
+def _assigned(node: ast.Assign | ast.AnnAssign) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def _attributes_read(node: ast.FunctionDef, name: str) -> set[str]:
+    return {
+        item.attr
+        for item in ast.walk(node)
+        if isinstance(item, ast.Attribute) and isinstance(item.value, ast.Name) and item.value.id == name
+    }
+
+
+def instantiate(machine: Machine, kernel: KernelValue, types: Sequence[Value] | Mapping[str, Value]) -> None:
+    """A generic kernel gets an instance for the types of these arguments (or for these types), unless it has it."""
+    parameters = kernel.function.node.args.args
+    given = types if isinstance(types, Mapping) else dict(zip((p.arg for p in parameters), types, strict=False))
+    names = [_type_name(given.get(parameter.arg)) for parameter in parameters if is_open(parameter.annotation)]
+    if any(name is None for name in names):
+        kernel.open_ended = True
+    elif not kernel.open_ended:
+        declare_content(machine, kernel.module, f"{kernel.key}<{', '.join(map(str, names))}>")
+
+
+_SCALARS = re.compile(r"(float|int|uint)\d+|bool|float|int")
+
+
+def _type_name(value: Value) -> str | None:
+    """What an instance is told apart by; scalars of any type are one, since a plain number has no type of its own."""
+    if isinstance(value, (ArrayValue, NumpyValue)):
+        return None if value.dtype is None else f"array of {_canonical(value.dtype)}"
+    if isinstance(value, Vector):
+        return _canonical(value.type)
+    if isinstance(value, (bool, int, float)):
+        return "scalar"
+    if isinstance(value, ArrayType):
+        return None if value.element is None else f"array of {_canonical(value.element)}"
+    name = dtype_name(value)
+    if name is not None and "array" in name:
+        return None
+    return None if name is None else "scalar" if _SCALARS.fullmatch(name) else _canonical(name)
+
+
+def _canonical(name: str) -> str:
+    """``vec3`` and ``vec3f`` are one type."""
+    return re.sub(r"^((?:vec|mat)[\d]+|quat|transform|spatial_vector|spatial_matrix)f$", r"\1", name)
 
 
 def _content_key(
@@ -234,8 +327,24 @@ def _overload(machine: Machine, call: Call) -> Value:
     kernel = call.get(0, "kernel")
     if isinstance(kernel, Function):
         before = machine.frame.environment.variables.get(kernel.name)
-        return before if isinstance(before, KernelValue) else UnknownValue("an overload of something unknown")
+        if not isinstance(before, KernelValue):
+            return UnknownValue("an overload of something unknown")
+        instantiate(machine, before, _declared_types(machine, kernel))
+        return before
+    if isinstance(kernel, KernelValue) and kernel.generic:
+        types = call.get(1, "arg_types")
+        listed = types if isinstance(types, dict) else machine.iterate(types)
+        instantiate(machine, kernel, listed if listed is not None else ())
     return kernel
+
+
+def _declared_types(machine: Machine, function: Function) -> dict[str, Value]:
+    frame = Frame(function.closure, function.name, function.node)
+    return {
+        parameter.arg: machine.evaluate(parameter.annotation, frame)
+        for parameter in function.node.args.args
+        if parameter.annotation is not None
+    }
 
 
 DECORATORS: dict[str, Callable[[Machine, Call], Any]] = {

@@ -23,7 +23,7 @@ from warplint.trace.values import (
     sources_of,
 )
 from warplint.trace.warp_api.arrays import flag
-from warplint.trace.warp_api.kernels import event_kernel
+from warplint.trace.warp_api.kernels import event_kernel, instantiate
 from warplint.trace.warp_api.modules import ensure_loaded
 
 _NESTING = 4
@@ -87,6 +87,8 @@ def launch(
         complete = _bind(machine, bindings, name, annotation, values[position], kernel, text, _NESTING) and complete
     if not complete and tape is not None:
         machine.note_unknown(node, "a launch on a tape with an unknown argument")
+    if kernel.generic:
+        instantiate(machine, kernel, values)
     ensure_loaded(machine, kernel, block_dim)
     described = event_kernel(kernel)
     _gradient_uses(machine, kernel, described, bindings)

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from warplint.trace import events
+from warplint.trace.facts import free_names
 from warplint.trace.machine import Call, Machine
 from warplint.trace.memory import ArrayValue
 from warplint.trace.values import (
@@ -143,13 +144,26 @@ def _written(
             ast.copy_location(item, here)
     frame = machine.frame
     scope = Environment(frame.module, closure or frame.environment.closure, {"wp": External("warp"), **variables})
-    key = f"{name}:{frame.module.module.path}:{getattr(here, 'lineno', 0)}:{expression}"
-    module = warp_module(machine, name if not variables else f"{name}_{len(key)}")
+    place = f"{name}:{frame.module.module.path}:{getattr(here, 'lineno', 0)}:{expression}"
+    key = f"{place}:{_values_in(node, frame.environment)}"
+    module = warp_module(machine, name if name != "map_func" else place)  # Warp names a function's by its source
     function = Function(node, frame.module, scope)
     kernel = KernelValue(function, module, key, None, stable=None)
-    declare_content(machine, module, key)
+    declare_content(machine, module, key if name == "map_func" else name)
     machine.kernels[key] = kernel
     return kernel
+
+
+def _values_in(node: ast.FunctionDef, scope: Environment | None) -> str:
+    """The plain values that a mapped function captures: Warp builds its module again where they differ (measured)."""
+    names = free_names(node)
+    values: dict[str, Value] = {}
+    while scope is not None:
+        for name in names & scope.variables.keys():
+            values.setdefault(name, scope.variables[name])
+        scope = scope.parent
+    plain = {name: value for name, value in sorted(values.items()) if isinstance(value, (bool, int, float))}
+    return ", ".join(f"{name}={value!r}" for name, value in plain.items())
 
 
 def _run(machine: Machine, kernel: KernelValue, operands: Sequence[Value], into: Value) -> Value:

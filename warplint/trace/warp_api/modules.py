@@ -6,7 +6,8 @@ declared; ``set_module_options`` marks it modified, a write into ``get_module(n)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+from collections.abc import Callable, Iterator, Mapping
 
 from warplint.trace import events
 from warplint.trace.machine import Call, Machine
@@ -30,6 +31,31 @@ COPIED_AT_CREATION: Mapping[str, object] = {
     "deterministic_max_records": 0,
 }
 """Options that a module takes from ``wp.config`` when it is created, with their defaults."""
+
+_DEFAULTS: Mapping[str, Value] = {
+    **COPIED_AT_CREATION,
+    "fast_math": False,
+    "fuse_fp": True,
+    "strip_hash": False,
+    "mode": "release",
+    "enable_mathdx_gemm": True,
+    "enable_mathdx_solver": True,
+    "enable_mathdx_fft": True,
+    "default_grid_stride": True,
+}
+"""What an option of a module is where nobody says anything; the others are None."""
+
+_FROM_CONFIG = frozenset({"mode", "optimization_level", "cpu_compiler_flags", "default_grid_stride"})
+"""Options that follow ``wp.config`` as long as the module's own is None."""
+
+_NOT_BUILT_IN = frozenset({"block_dim"})
+"""Options that rebuild nothing on the CPU (measured)."""
+
+_CACHING = frozenset({"cache_kernels", "kernel_cache_dir", "verify_autograd_array_access"})
+"""Options of ``wp.config`` that decide whether a cache is used."""
+
+_HOLDING = frozenset({"kernel", "Kernel", "func", "func_native", "integrand", "overload", "fem", "exec"})
+"""Names whose use in a file's text means that its module may hold something."""
 
 
 def warp_module(machine: Machine, name: str) -> WarpModule:
@@ -67,30 +93,85 @@ def ensure_loaded(machine: Machine, kernel: KernelValue, block_dim: Value = None
 
 def load(machine: Machine, module: WarpModule, block_dim: Value = None) -> None:
     """Load a module unless what it holds and how it is compiled are loaded already."""
-    contents = frozenset(module.contents)
-    if module.loaded is not None and contents <= module.loaded and not module.stale:
+    contents, options = frozenset(module.contents), {name: _effective(machine, module, name) for name in module.options}
+    loaded, again = module.loaded or frozenset(), module.loaded is not None
+    changed = frozenset(name for name in _different(machine, options, module.loaded_options) if again)
+    if again and contents <= loaded and not changed:
         return
-    module.loaded, module.stale = contents, False
-    machine.emit(events.ModuleLoaded, module=module.name, block_dim=block_dim if isinstance(block_dim, int) else None)
+    module.loaded, module.loaded_options = contents | loaded, options
+    machine.emit(
+        events.ModuleLoaded,
+        module=module.name,
+        block_dim=block_dim if isinstance(block_dim, int) else None,
+        again=again,
+        added=contents - loaded,
+        changed_options=changed,
+    )
+
+
+def _different(machine: Machine, options: Mapping[str, Value], before: Mapping[str, Value]) -> Iterator[str]:
+    """The options with another value than before; where one of the two is not known, nobody can tell."""
+    for name, value in options.items():
+        old = before.get(name, _default(machine, name))
+        if name not in _NOT_BUILT_IN and value != old and not _unknown(value, old):
+            yield name
+
+
+def _unknown(*values: Value) -> bool:
+    return any(isinstance(value, UnknownValue) for value in values)
+
+
+def _effective(machine: Machine, module: WarpModule, name: str) -> Value:
+    value = module.options.get(name)
+    return _default(machine, name) if value is None else value
+
+
+def _default(machine: Machine, name: str) -> Value:
+    default = _DEFAULTS.get(name)
+    return machine.config.get(name, default) if name in _FROM_CONFIG else default
 
 
 def set_config(machine: Machine, option: str, value: Value) -> None:
     """``wp.config.option = value``."""
     machine.config[option] = value
     known = None if isinstance(value, UnknownValue) else _plain(value)
-    machine.emit(events.ConfigSet, option=option, value=known)
+    varying = isinstance(value, UnknownValue) and bool(value.taints)
+    guarded = is_guarded(machine) if option in _CACHING else None
+    machine.emit(events.ConfigSet, option=option, value=known, varying=varying, guarded=guarded)
 
 
-def set_options(machine: Machine, module: WarpModule, options: Mapping[str, Value], direct: bool = False) -> None:
+def set_options(
+    machine: Machine,
+    module: WarpModule,
+    options: Mapping[str, Value],
+    *,
+    direct: bool = False,
+    own_file: bool = False,
+) -> None:
     """Options of a module change; ``direct``: by a write into its dict, which rebuilds nothing."""
-    changed = any(module.options.get(name) != value for name, value in options.items())
+    before = {name: _effective(machine, module, name) for name in options}
+    asked = {name: _default(machine, name) if value is None else value for name, value in options.items()}
     if not (direct and module.loaded is not None):
         module.options.update(options)
         module.revision += 1
-        if changed and module.loaded is not None:
-            module.stale = True
-    shown = {name: _plain(value) for name, value in options.items()}
-    machine.emit(events.ModuleOptionsSet, module=module.name, options=shown, direct=direct)
+    machine.emit(
+        events.ModuleOptionsSet,
+        module=module.name,
+        options={name: _plain(value) for name, value in options.items()},
+        direct=direct,
+        changes=frozenset(_different(machine, asked, before)),
+        own_file=own_file,
+        holds_kernels=_may_hold_kernels(machine.frame.module.module.tree) if own_file else None,
+    )
+
+
+def _may_hold_kernels(tree: ast.Module) -> bool:
+    """Whether anything in a file's text could put a kernel or a function into the file's module."""
+    return any(
+        (node.attr if isinstance(node, ast.Attribute) else node.id) in _HOLDING
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Attribute, ast.Name))
+    )
 
 
 def _plain(value: Value) -> object:
@@ -114,11 +195,7 @@ def module_attribute(machine: Machine, module: WarpModule, name: str) -> Value:
         return Native("load", run)
     if name == "mark_modified":
 
-        def mark(machine: Machine, call: Call) -> Value:
-            module.stale = True
-            return None
-
-        return Native("mark_modified", mark)
+        return Native("mark_modified", _nothing)
     return UnknownValue(f"the attribute {name} of a Warp module")
 
 
@@ -138,7 +215,8 @@ def _named(machine: Machine, value: Value) -> WarpModule | None:
 def _set_module_options(machine: Machine, call: Call) -> Value:
     options, module = call.get(0, "options"), _named(machine, call.get(1, "module"))
     if module is not None and isinstance(options, dict):
-        set_options(machine, module, {str(name): value for name, value in options.items()})
+        given = {str(name): value for name, value in options.items()}
+        set_options(machine, module, given, own_file=call.get(1, "module") is None)
     return None
 
 
@@ -182,8 +260,33 @@ def _force_load(machine: Machine, call: Call) -> Value:
 
 
 def _clear_cache(machine: Machine, call: Call) -> Value:
-    machine.emit(events.CacheCleared)
+    machine.emit(events.CacheCleared, guarded=is_guarded(machine))
     return None
+
+
+def _remove_tree(machine: Machine, call: Call) -> Value:
+    """``shutil.rmtree``: of the kernel cache, where that is what it is given."""
+    path, own = call.get(0, "path"), machine.config.get("kernel_cache_dir")
+    node = call.argument_node(0, "path")
+    named = node is not None and ast.unparse(node).endswith("config.kernel_cache_dir")
+    if named or (own is not None and path is own) or (isinstance(path, str) and path == own):
+        machine.emit(events.CacheCleared, guarded=is_guarded(machine))
+    return None
+
+
+def is_guarded(machine: Machine) -> bool:
+    """Whether what happens now stands under a condition somewhere up the stack, other than the test of ``__name__``."""
+    return any(_under_condition(frame.module.module.tree, frame.node) for frame in machine.frames)
+
+
+def _under_condition(tree: ast.Module, node: ast.AST) -> bool:
+    line = getattr(node, "lineno", 0)
+    return any(
+        isinstance(item, (ast.If, ast.IfExp))
+        and item.lineno <= line <= (item.end_lineno or 0)
+        and not (isinstance(item, ast.If) and "__name__" in ast.unparse(item.test))
+        for item in ast.walk(tree)
+    )
 
 
 def _nothing(machine: Machine, call: Call) -> Value:
@@ -221,6 +324,7 @@ MODELS: dict[str, Callable[[Machine, Call], Value]] = {
     "warp.clear_kernel_cache": _clear_cache,
     "warp.build.clear_kernel_cache": _clear_cache,
     "warp.clear_lto_cache": _nothing,
+    "shutil.rmtree": _remove_tree,
     "warp.init": _nothing,
     "warp.synchronize": _nothing,
     "warp.synchronize_device": _nothing,

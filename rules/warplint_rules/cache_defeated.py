@@ -1,0 +1,106 @@
+"""# cache-defeated (NVW306)
+
+## What it does
+
+Finds what keeps a program from finding its modules in the kernel cache when it starts again: `wp.clear_kernel_cache()`
+at each start, `wp.config.cache_kernels = False`, a cache folder that is new in each process or is removed, the
+array-access tracker left on, and values in a kernel that differ from process to process (a clock, a process number,
+Python's salted `hash`).
+
+## Why is this bad
+
+Every start compiles everything again: seconds to minutes, each time, for each user.
+
+## Example
+
+```python
+wp.init()
+wp.clear_kernel_cache()                              # NVW306: at each start
+
+STEEL = wp.constant(hash("steel") % 97)              # NVW306: another value, another module in each process
+```
+
+## Use instead
+
+Leave the cache alone: Warp finds out by itself what has changed. Take `zlib.crc32` where a hash must stay the same, and
+give a kernel what changes as an argument. To clear the cache now and then, make it a switch:
+
+```python
+if args.rebuild:
+    wp.clear_kernel_cache()
+```
+
+## How it is verified
+
+The program runs twice on one kernel cache of its own, and the builds of the second run are counted.
+
+## Limits
+
+Silent: whatever stands under a condition (a switch), cache folders that are fixed, the tracker where it is switched off
+again. The order of a set, which differs from process to process as well, is not followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from warplint.finding import Anchor, Experiment, Finding, Severity, Span
+from warplint.rule import Context, Group, Rule
+from warplint.trace.events import CacheCleared, ConfigSet, KernelDeclared, Launch, ModuleLoaded, Trace
+from warplint_rules import wording
+
+
+def detect(context: Context) -> Iterable[Finding]:
+    """One finding for each call, assignment or value."""
+    return wording.strongest(list(_findings(context.trace)))
+
+
+def _findings(trace: Trace) -> Iterator[Finding]:
+    last_load = max((event.seq for event in trace.events if isinstance(event, ModuleLoaded)), default=-1)
+    used = {event.kernel.key for event in trace.events if isinstance(event, Launch) and event.kernel is not None}
+    for event in trace.events:
+        if isinstance(event, CacheCleared) and event.guarded is False:
+            what = "the kernel cache is cleared at each start: every module is built again"
+            yield _finding(event.span, f"{what}; leave it, or make it a switch", None, trace)
+        elif isinstance(event, ConfigSet) and event.guarded is False and not _is_put_back(event, trace):
+            if event.seq < last_load and (message := _told(event)) is not None:
+                yield _finding(event.span, message, event.option, trace)
+        elif isinstance(event, KernelDeclared) and event.kernel.key in used:
+            for made in event.varying:
+                what = f"this value goes into the hash of `{event.kernel.name}`, and is another one in each process"
+                yield _finding(made, f"{what}: the module is built at each start", None, trace, event.kernel.span)
+
+
+def _told(event: ConfigSet) -> str | None:
+    if event.option == "cache_kernels" and event.value is False:
+        return "`cache_kernels = False`: every module is built at each start"
+    if event.option == "kernel_cache_dir" and event.varying:
+        return "the cache folder is a new one in each process: every module is built at each start; take a fixed one"
+    if event.option == "verify_autograd_array_access" and event.value is True:
+        return (
+            "the array-access tracker is left on: with it, modules are built at each start and not taken from the cache"
+        )
+    return None
+
+
+def _is_put_back(event: ConfigSet, trace: Trace) -> bool:
+    later = (each for each in trace.events if isinstance(each, ConfigSet) and each.option == event.option)
+    return any(each.seq > event.seq and each.value != event.value for each in later)
+
+
+def _finding(span: Span, message: str, option: str | None, trace: Trace, kernel: Span | None = None) -> Finding:
+    return wording.finding(
+        RULE, Severity.WARNING, span, message, (), trace.source, Anchor(kernel=kernel, option=option)
+    )
+
+
+RULE = Rule(
+    code="NVW306",
+    name="cache-defeated",
+    summary="what keeps a program from finding its modules in the kernel cache when it starts again",
+    group=Group.BUILD,
+    severity=Severity.WARNING,
+    experiment=Experiment.BUILD_COUNT,
+    since="0.1.0",
+    detect=detect,
+)
