@@ -25,8 +25,9 @@ from warplint.verify import self_test
 from warplint.verify.arbiter import WATCH, Reserve
 from warplint.verify.culprits import places
 from warplint.verify.horizon import Budget, Horizon
-from warplint.verify.judge import Clock, Judge
+from warplint.verify.judge import Judge
 from warplint.verify.log import Log
+from warplint.verify.measure import Clock
 from warplint.verify.recorder import Recorder
 from warplint.verify.records import CacheClearedSeen, ModuleLoad, ModuleLoadedSeen, Note, Program
 from warplint.verify.replay import Machine
