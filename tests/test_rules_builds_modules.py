@@ -171,6 +171,22 @@ INSTANCES = {
     "the same type": generic("float", "wp.float32", "float"),
     "two names of one type": generic("wp.vec3", "wp.vec3f"),
     "unique": generic("float", "wp.float64", mark="  # expect-info: NVW305", options='(module="unique")'),
+    "a struct by the name of a type variable": """
+@wp.struct
+class Scalar:
+    a: float
+
+@wp.kernel
+def k(y: wp.array(dtype=Scalar)):
+    y[wp.tid()].a = 1.0
+
+@wp.kernel
+def other(x: wp.array(dtype=float)):
+    x[wp.tid()] = 1.0
+
+wp.launch(other, dim=3, inputs=[floats()])
+wp.launch(k, dim=3, inputs=[wp.zeros(3, dtype=Scalar)])
+""",
     "an unknown type": "import sys\n" + generic("float", "getattr(wp, sys.argv[1])"),
     "overloads first": generic() + overloads("float", "wp.float64") + used("float", "wp.float64"),
 }

@@ -70,7 +70,7 @@ def declare_kernel(machine: Machine, function: Function, options: Mapping[str, V
         options=dict(options),
         unique=unique,
         captures=bool(captured),
-        generic=machine.caches.is_generic(node),
+        generic=machine.caches.is_generic(node) and not _names_own_class(function, node),
         stable=_is_stable(machine, function, captured),
     )
     if not kernel.generic:  # else its instances are what is built
@@ -135,6 +135,18 @@ def _captured(machine: Machine, function: Function, node: ast.FunctionDef) -> di
                 captured.setdefault(name, scope.variables[name])
         scope = scope.parent
     return captured
+
+
+def _names_own_class(function: Function, node: ast.FunctionDef) -> bool:
+    """Whether a parameter's type is a class of the program's: one called ``Scalar`` is no type variable of Warp's."""
+    annotations = [parameter.annotation for parameter in node.args.args if parameter.annotation is not None]
+    names = {item.id for each in annotations for item in ast.walk(each) if isinstance(item, ast.Name)}
+    scope: Environment | None = function.closure
+    while scope is not None:
+        if any(isinstance(scope.variables.get(name), Class) and is_open(ast.Name(name)) for name in names):
+            return True
+        scope = scope.parent
+    return False
 
 
 def _values_read(machine: Machine, function: Function, node: ast.FunctionDef) -> dict[str, Value]:
