@@ -265,6 +265,19 @@ def test_fresh_arrays_in_a_loop_are_different_memories() -> None:
     assert pairs(found) == [(0, 1), (1, 2), (2, 3)]
 
 
+def test_an_array_is_true_unless_it_is_empty() -> None:
+    found = trace(
+        """
+        x, empty = make(), wp.zeros(0, dtype=float)
+        tape = wp.Tape()
+        with tape:
+            if x and not empty:
+                wp.launch(step, dim=3, inputs=[x], outputs=[make()])
+        """
+    )
+    assert len(launches(found)) == 1
+
+
 def test_foreign_arrays_are_marked() -> None:
     found = trace("import torch\nx = wp.from_torch(torch.zeros(3))\ntape = wp.Tape()\nwp.to_torch(x)")
     (memory,) = found.memories.values()

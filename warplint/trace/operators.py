@@ -315,13 +315,15 @@ def unary(machine: Machine, kind: type[ast.unaryop], operand: Value) -> Value:
 
 
 def truth(value: Value) -> bool | None:
-    """The truth of a value, None where it is not known."""
+    """The truth of a value, None where it is not known. A Warp array is true unless it is known to be empty."""
     if value is True or value is False:
         return value
     if type(value) in _CERTAIN:
         return bool(value)
-    if isinstance(value, (UnknownValue, NumpyValue, ArrayValue)):
+    if isinstance(value, (UnknownValue, NumpyValue)):
         return None
+    if isinstance(value, ArrayValue):
+        return value.shape is None or not value.shape or value.shape[0] != 0
     if isinstance(value, Instance):
         if value.cls.counts:
             return bool(value.attributes.get("value", True))
