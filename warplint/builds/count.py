@@ -24,13 +24,16 @@ from warplint.verify.records import ModuleLoad
 class Builds:
     """What one program loaded, in order: with an empty cache, and again with the cache that it left.
 
-    ``problem``: why the counts mean nothing (the program did not run through, or keeps a cache of its own).
+    ``problem``: why the counts mean nothing (the program did not run through, or keeps a cache of its own, which may
+    have held anything before the first run). ``own_cache``: the folder of that cache; what the second run built is then
+    still a fact.
     """
 
     command: str
     cold: tuple[ModuleLoad, ...] = ()
     warm: tuple[ModuleLoad, ...] = ()
     problem: str | None = None
+    own_cache: str | None = None
 
     @property
     def built_cold(self) -> int:
@@ -61,11 +64,13 @@ def count(command: Command, options: RunOptions, texts: Mapping[str, str] | None
     with tempfile.TemporaryDirectory(prefix="warplint-kernels-", ignore_cleanup_errors=True) as cache:
         isolated = replace(options, cache=cache, texts=texts or {})
         cold = run(command, isolated, Purpose.BUILDS)
-        problem = _problem(cold, cache)
-        if problem is not None:
-            return Builds(command.shown, _loads(cold), (), problem)
+        if cold.problem is not None:
+            return Builds(command.shown, _loads(cold), (), cold.problem)
         warm = run(command, isolated, Purpose.BUILDS)
-        return Builds(command.shown, _loads(cold), _loads(warm), _problem(warm, cache))
+        own = _own_cache(cold, cache) or _own_cache(warm, cache)
+        elsewhere = f"the program keeps its kernels in a cache of its own ({own})" if own is not None else None
+        failed = warm.problem is not None
+        return Builds(command.shown, _loads(cold), _loads(warm), warm.problem or elsewhere, None if failed else own)
 
 
 def compare(command: Command, options: RunOptions, findings: Sequence[Finding], project: Project) -> Comparison:
@@ -81,10 +86,8 @@ def _loads(result: RunResult) -> tuple[ModuleLoad, ...]:
     return tuple(load for load in result.of(ModuleLoad) if not load.internal)
 
 
-def _problem(result: RunResult, cache: str) -> str | None:
-    if result.problem is not None:
-        return result.problem
+def _own_cache(result: RunResult, cache: str) -> str | None:
+    """The folder outside the isolated cache that modules were loaded from."""
     own = os.path.realpath(cache)
     caches = dict.fromkeys(os.path.realpath(load.cache) for load in result.of(ModuleLoad))
-    elsewhere = next((folder for folder in caches if os.path.commonpath([folder, own]) != own), None)
-    return f"the program keeps its kernels in a cache of its own ({elsewhere})" if elsewhere is not None else None
+    return next((folder for folder in caches if os.path.commonpath([folder, own]) != own), None)

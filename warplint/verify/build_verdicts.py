@@ -38,7 +38,7 @@ def _verdict(finding: Finding, compared: Comparison, runs: Sequence[Evidence]) -
         "compile_ms": round(sum(load.milliseconds for load in before.cold if load.compiled)),
     }
     judged = _JUDGED.get(finding.code)
-    if before.problem is not None and not (finding.code == "NVW306" and finding.anchor.option == "kernel_cache_dir"):
+    if before.problem is not None and (judged is not _second_run or before.own_cache is None):
         return Verdict(Status.INCONCLUSIVE, f"builds could not be counted: {before.problem}", _EXPERIMENT, figures)
     if judged is not None:
         harm, reason = judged(finding, own, before, runs)
@@ -106,10 +106,9 @@ def _asked(finding: Finding, runs: Sequence[Evidence]) -> Mapping[str, object]:
 
 def _second_run(finding: Finding, own: Sequence[ModuleLoad], before: Builds, runs: Sequence[Evidence]) -> Judged:
     """Builds, although the same program had just run."""
-    if before.problem is not None:
-        return True, f"what it builds is not kept for the next process: {before.problem}"
     if before.built_warm:
-        return True, f"{before.built_warm} builds in a second run on the cache that the first one filled"
+        where = "its own cache" if before.own_cache is not None else "the cache that the first one filled"
+        return True, f"{before.built_warm} builds in a second run on {where}"
     return False, "a second run built nothing"
 
 
