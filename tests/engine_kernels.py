@@ -85,6 +85,15 @@ def carry(a: wp.array(dtype=float), n: int, total: wp.array(dtype=float)):
     total[0] = s
 
 
+@wp.kernel
+def measured(
+    a: wp.array(dtype=float), gain: wp.array(dtype=float), b: wp.array(dtype=float), most: wp.array(dtype=float)
+):
+    i = wp.tid()
+    b[i] = gain[0] * a[i]
+    wp.atomic_max(most, 0, b[i])
+
+
 def ones(values, **options):
     """A float array of these values, with a gradient unless told otherwise."""
     return wp.array(values, dtype=float, **{"requires_grad": True, **options})

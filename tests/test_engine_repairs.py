@@ -248,3 +248,23 @@ def test_a_wrong_adjoint_is_repaired_by_nothing_and_shown_alone(tmp_path):
     assert (gradient.status, gradient.repaired_by) == (FAIL, ())
     (check,) = [check for check in answer.result.of(KernelCheck) if check.argument]
     assert (check.kernel, check.status, check.argument) == ("carry", FAIL, "a")
+
+
+def test_a_kernel_is_checked_through_the_arrays_that_have_a_gradient(tmp_path):
+    from warplint.verify.records import KernelCheck
+
+    answer = judged(
+        """\
+        x, gain = ones([0.3, 0.3, 0.3]), ones([1.3])
+        y, most = ones([0.0, 0.0, 0.0]), wp.zeros(1, dtype=float)
+        loss = wp.zeros(1, dtype=float, requires_grad=True)
+        with wp.Tape() as tape:
+            wp.launch(measured, dim=3, inputs=[x, gain], outputs=[y, most])
+            wp.launch(loss_of, dim=3, inputs=[y], outputs=[loss])
+        tape.backward(loss)
+        print(most.numpy(), gain.grad.numpy())
+        """,
+        tmp_path,
+    )
+    assert [check.status for check in answer.result.of(KernelCheck)] == [PASS, PASS]
+    assert [gradient.status for gradient in answer.of("gain")] == [PASS]

@@ -20,7 +20,7 @@ from warplint.verify.records import GradientStatus, KernelCheck
 from warplint.verify.replay import Machine
 from warplint.verify.views import FloatView
 from warplint.verify.warp_modules import definition
-from warplint.verify.warp_values import Packed, adjoint_parameters, copied, descriptor
+from warplint.verify.warp_values import ArraySlot, Packed, adjoint_parameters, copied, descriptor
 
 EPS16 = 2.0**-10
 LARGE_STEP = 0.03
@@ -67,7 +67,11 @@ def check_launches(
 
 
 class LaunchCheck:
-    """One launch as a function of its arrays, and its adjoint; memory is left as it was found."""
+    """One launch as a function of its arrays, and its adjoint; memory is left as it was found.
+
+    Arrays without a gradient are no part of it, where something that it writes has one: nothing is differentiated
+    through them (a residual that the host reads), and their share of the adjoint is never run.
+    """
 
     def __init__(self, call: KernelCall, analysis: Analysis) -> None:
         self._call = call
@@ -75,16 +79,21 @@ class LaunchCheck:
         self._views: dict[str, FloatView] = {}
         self._slots: dict[str, list[tuple[int, int, int]]] = {}
         self._written: list[str] = []
-        for slot in call.layout.slots:
-            view = view_of(call, slot)
-            if view is None:
-                continue
+        for slot, view in self._differentiated(call, analysis):
             name = self._same_memory(view) or slot.path
             self._views.setdefault(name, view)
             offset = view.address - self._views[name].address
             self._slots.setdefault(name, []).append((slot.parameter, slot.offset, offset))
             if analysis.survey.accesses.of(call, slot).writes and name not in self._written:
                 self._written.append(name)
+
+    @staticmethod
+    def _differentiated(call: KernelCall, analysis: Analysis) -> list[tuple[ArraySlot, FloatView]]:
+        bound = [(slot, view_of(call, slot)) for slot in call.layout.slots]
+        known = [(slot, view) for slot, view in bound if view is not None]
+        kept = [(slot, view) for slot, view in known if descriptor(call.params[slot.parameter], slot.offset).grad]
+        writing = any(analysis.survey.accesses.of(call, slot).writes for slot, _ in kept)
+        return kept if writing else known
 
     def _same_memory(self, view: FloatView) -> str | None:
         """The array, bound already, that this one shares memory with."""
