@@ -44,6 +44,7 @@ def two(x: wp.array(dtype=float)):
 x = wp.zeros(2, dtype=float, device="cpu")
 wp.launch(one, dim=2, inputs=[x], device="cpu")
 wp.launch(two, dim=2, inputs=[x], device="cpu")
+wp.launch(two, dim=2, inputs=[x], device="cpu", adjoint=True, adj_inputs=[x])
 """
 SHARED = UNIQUE.replace('@wp.kernel(module="unique")', "@wp.kernel").replace(
     "@wp.kernel(module='unique')", "@wp.kernel"
