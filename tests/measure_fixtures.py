@@ -102,7 +102,8 @@ class GradientProgram:
         if isinstance(node, ast.UnaryOp):
             return isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
         return (
-            isinstance(node, ast.Constant) and type(node.value) is float
+            isinstance(node, ast.Constant)
+            and type(node.value) is float
             and not self.source.splitlines()[self.line - 1][: node.col_offset].rstrip().endswith("-")
         )
 
@@ -126,9 +127,7 @@ class GradientProgram:
         output = io.StringIO()
         with _folder_of(self.path), contextlib.redirect_stdout(output):
             exec(compile(tree, str(self.path), "exec"), module.__dict__)
-        return [
-            Row(float(m[1]) if m[1] else None, float(m[2]), float(m[3])) for m in LINE.finditer(output.getvalue())
-        ]
+        return [Row(float(m[1]) if m[1] else None, float(m[2]), float(m[3])) for m in LINE.finditer(output.getvalue())]
 
     def measure(self) -> Derivative:
         rows = self.run(self.value)
@@ -202,7 +201,10 @@ def _processes(path: pathlib.Path, repairs: list[tuple[str, str]], runs: int) ->
         for _ in range(runs):
             done = subprocess.run(
                 [sys.executable, __file__, "--child", str(folder / path.name)],
-                env=environment, capture_output=True, text=True, cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                cwd=folder,
             )
             if done.returncode:
                 raise RuntimeError(f"{path}: {done.stderr[-600:]}")

@@ -22,16 +22,26 @@ FIXTURES = ROOT / "fixtures"
 EXPECT = re.compile(r"#\s*expect(?P<info>-info)?:\s*(?P<what>[^#]+)")
 
 VERIFIED_ALWAYS = {
-    "ping-pong/bad_parity_index.py", "ping-pong/good_linear_diffusion.py",
-    "missing-requires-grad/bad_buffer_module", "missing-requires-grad/good_diagnostics_beside.py",
-    "duplicate-launch/bad_evaluated_for_logging.py", "duplicate-launch/good_sweeps_between.py",
-    "tape-per-step/bad_truncated_windows.py", "tape-per-step/good_reverse_order.py",
-    "inplace-mul/bad_softmax_normaliser.py", "inplace-mul/good_fixed_mask.py",
-    "component-reassign/bad_provisional_value.py", "component-reassign/good_overwrites_enabled.py",
-    "dynamic-loop/bad_sum_then_root.py", "dynamic-loop/good_sums.py",
-    "where-nan/bad_empty_cell.py", "func-grad-assign/good_single_use.py",
-    "late-config/bad_unroll_from_command_line.py", "late-config/good_before_first_launch.py",
-    "unique-stable-kernel/bad_class_body.py", "unique-stable-kernel/good_only_kernel.py",
+    "ping-pong/bad_parity_index.py",
+    "ping-pong/good_linear_diffusion.py",
+    "missing-requires-grad/bad_buffer_module",
+    "missing-requires-grad/good_diagnostics_beside.py",
+    "duplicate-launch/bad_evaluated_for_logging.py",
+    "duplicate-launch/good_sweeps_between.py",
+    "tape-per-step/bad_truncated_windows.py",
+    "tape-per-step/good_reverse_order.py",
+    "inplace-mul/bad_softmax_normaliser.py",
+    "inplace-mul/good_fixed_mask.py",
+    "component-reassign/bad_provisional_value.py",
+    "component-reassign/good_overwrites_enabled.py",
+    "dynamic-loop/bad_sum_then_root.py",
+    "dynamic-loop/good_sums.py",
+    "where-nan/bad_empty_cell.py",
+    "func-grad-assign/good_single_use.py",
+    "late-config/bad_unroll_from_command_line.py",
+    "late-config/good_before_first_launch.py",
+    "unique-stable-kernel/bad_class_body.py",
+    "unique-stable-kernel/good_only_kernel.py",
 }
 
 
@@ -94,7 +104,10 @@ def _warplint(*arguments: str) -> tuple[int, dict]:
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "rules")]), OMP_NUM_THREADS="1")
     done = subprocess.run(
         [sys.executable, "-m", "warplint", "check", "--format", "json", *arguments],
-        capture_output=True, text=True, cwd=ROOT, env=environment,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment,
     )
     assert done.returncode in (0, 1), done.stderr
     return done.returncode, json.loads(done.stdout)

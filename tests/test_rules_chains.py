@@ -41,9 +41,7 @@ ON_TAPE = {
         NL + "c = wp.array(b, dtype=float, requires_grad=True)  # expect: NVW111\n" + LOSS_OF_C
     ),
     "diagnostics not recorded": NL + "wp.launch(nl, 3, inputs=[b], outputs=[d], record_tape=False)\n" + LOSS_OF_B,
-    "wrapped again": (
-        NL + "c = wp.array(b.numpy(), dtype=float, requires_grad=True)  # expect: NVW112\n" + LOSS_OF_C
-    ),
+    "wrapped again": (NL + "c = wp.array(b.numpy(), dtype=float, requires_grad=True)  # expect: NVW112\n" + LOSS_OF_C),
     "by way of a list": (
         NL + "c = wp.array(b.list(), dtype=float, requires_grad=True)  # expect: NVW112\n" + LOSS_OF_C
     ),

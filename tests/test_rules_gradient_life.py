@@ -16,13 +16,16 @@ wp.launch(ssq, 3, inputs=[b], outputs=[l])
 
 READS = {
     "a view that is printed after it was cleared": (
-        SQUARES, "g = x.grad.numpy()  # expect: NVW122\ntape.zero()\nprint(g)",
+        SQUARES,
+        "g = x.grad.numpy()  # expect: NVW122\ntape.zero()\nprint(g)",
     ),
     "one element of such a view": (
-        SQUARES, "g = x.grad.numpy()  # expect: NVW122\ntape.zero()\nprint(float(g[0]))",
+        SQUARES,
+        "g = x.grad.numpy()  # expect: NVW122\ntape.zero()\nprint(float(g[0]))",
     ),
     "a step by such a view": (
-        SQUARES, "g = x.grad.numpy()  # expect: NVW122\ntape.zero()\nx.assign(x.numpy() - 0.1 * g)",
+        SQUARES,
+        "g = x.grad.numpy()  # expect: NVW122\ntape.zero()\nx.assign(x.numpy() - 0.1 * g)",
     ),
     "a copy": (SQUARES, "g = x.grad.numpy().copy()\ntape.zero()\nprint(g)"),
     "a number taken in time": (SQUARES, "g = float(x.grad.numpy()[0])\ntape.zero()\nprint(g)"),

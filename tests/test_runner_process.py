@@ -154,7 +154,8 @@ def test_an_interpreter_without_warp_is_said(observe, tmp_path):
     bare.chmod(0o755)
     result = observe("print('never')\n", python=str(bare))
     assert result.problem is not None
-    assert result.problem.startswith(f"{bare} cannot verify this program: it has no warp and no numpy (name the one that has: ")
+    told = f"{bare} cannot verify this program: it has no warp and no numpy (name the one that has: "
+    assert result.problem.startswith(told)
     assert "--python" in result.problem
     assert "never" not in result.output_tail
 

@@ -138,7 +138,7 @@ class Fix:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer of a measurement. ``figures`` are JSON values: ``ad``, ``fd``, ``relative_error``, ``builds_cold`` …"""
+    """A measurement's answer. ``figures`` are JSON values: ``ad``, ``fd``, ``relative_error``, ``builds_cold`` …"""
 
     status: Status
     reason: str

@@ -21,7 +21,6 @@ from warplint.trace.values import BREAK, CONTINUE, Class, External, Instance, Re
 Executor = Callable[[Machine, Frame, Any], "Signal | None"]
 
 
-
 def _expression(machine: Machine, frame: Frame, node: ast.Expr) -> Signal | None:
     if type(node.value) is ast.Constant:
         machine.steps -= 1

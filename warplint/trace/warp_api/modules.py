@@ -194,7 +194,6 @@ def module_attribute(machine: Machine, module: WarpModule, name: str) -> Value:
 
         return Native("load", run)
     if name == "mark_modified":
-
         return Native("mark_modified", _nothing)
     return UnknownValue(f"the attribute {name} of a Warp module")
 
