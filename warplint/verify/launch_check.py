@@ -23,7 +23,8 @@ from warplint.verify.warp_modules import definition
 from warplint.verify.warp_values import ArraySlot, Packed, adjoint_parameters, copied, descriptor
 
 EPS16 = 2.0**-10
-LARGE_STEP = 0.03
+STEPS = (0.03, 30.0, 3e4)
+"""Relative steps: the first is the largest that finite differences take, the others show what rounding swallowed."""
 LEAST, MOST = 60, 400
 """Forward runs that the check of one launch may take."""
 LARGEST = 1 << 26
@@ -52,7 +53,7 @@ def check_launches(
         else:
             machine.run(position, call.index)
         position = call.index
-        found = LaunchCheck(call, analysis).run(rng, seconds)
+        found = _checked(call, analysis, rng, seconds)
         if found is not None:
             yield KernelCheck(
                 kernel=call.name,
@@ -66,34 +67,39 @@ def check_launches(
             )
 
 
-class LaunchCheck:
-    """One launch as a function of its arrays, and its adjoint; memory is left as it was found.
+def _checked(call: KernelCall, analysis: Analysis, rng: np.random.Generator, seconds: float) -> OperationCheck | None:
+    """The check over all arrays; a failure counts if it is there too over those alone that have a gradient.
 
-    Arrays without a gradient are no part of it, where something that it writes has one: nothing is differentiated
-    through them (a residual that the host reads), and their share of the adjoint is never run.
+    The program does not differentiate through the others (a residual that the host reads): their share of the adjoint
+    is never run.
     """
+    bound = [(slot, view_of(call, slot)) for slot in call.layout.slots]
+    arrays = [(slot, view) for slot, view in bound if view is not None]
+    found = LaunchCheck(call, analysis, arrays).run(rng, seconds)
+    if found is None or found.status is not GradientStatus.FAIL:
+        return found
+    with_gradient = [(slot, view) for slot, view in arrays if descriptor(call.params[slot.parameter], slot.offset).grad]
+    if len(with_gradient) == len(arrays):
+        return found
+    return LaunchCheck(call, analysis, with_gradient).run(rng, seconds) or found
 
-    def __init__(self, call: KernelCall, analysis: Analysis) -> None:
+
+class LaunchCheck:
+    """One launch as a function of its arrays (or of some of them), and its adjoint; memory is left as it was found."""
+
+    def __init__(self, call: KernelCall, analysis: Analysis, arrays: list[tuple[ArraySlot, FloatView]]) -> None:
         self._call = call
         self._before = Contents(call.touched)
         self._views: dict[str, FloatView] = {}
         self._slots: dict[str, list[tuple[int, int, int]]] = {}
         self._written: list[str] = []
-        for slot, view in self._differentiated(call, analysis):
+        for slot, view in arrays:
             name = self._same_memory(view) or slot.path
             self._views.setdefault(name, view)
             offset = view.address - self._views[name].address
             self._slots.setdefault(name, []).append((slot.parameter, slot.offset, offset))
             if analysis.survey.accesses.of(call, slot).writes and name not in self._written:
                 self._written.append(name)
-
-    @staticmethod
-    def _differentiated(call: KernelCall, analysis: Analysis) -> list[tuple[ArraySlot, FloatView]]:
-        bound = [(slot, view_of(call, slot)) for slot in call.layout.slots]
-        known = [(slot, view) for slot, view in bound if view is not None]
-        kept = [(slot, view) for slot, view in known if descriptor(call.params[slot.parameter], slot.offset).grad]
-        writing = any(analysis.survey.accesses.of(call, slot).writes for slot, _ in kept)
-        return kept if writing else known
 
     def _same_memory(self, view: FloatView) -> str | None:
         """The array, bound already, that this one shares memory with."""
@@ -132,12 +138,14 @@ class LaunchCheck:
             return found
         values = np.asarray(inputs[found.argument])
         base = self._forward({})
-        after = self._forward({found.argument: (values * (1.0 + LARGE_STEP)).astype(values.dtype)})
+        after = [self._forward({found.argument: (values * (1.0 + step)).astype(values.dtype)}) for step in STEPS]
         change = rounding = 0.0
-        for name, array in after.items():
-            moving = (array != base[name]) & np.isfinite(array) & np.isfinite(base[name])
-            change += float(np.sum(np.abs(array[moving].astype(np.float64) - base[name][moving])))
-            rounding += float(np.sum(epsilon * np.abs(array[moving].astype(np.float64))))
+        for name, start in base.items():
+            known = np.isfinite(start) & np.isfinite(after[0][name])
+            moving = np.logical_or.reduce([np.isfinite(state[name]) & (state[name] != start) for state in after])
+            first = after[0][name][known & moving].astype(np.float64)
+            change += float(np.sum(np.abs(first - start[known & moving])))
+            rounding += float(np.sum(epsilon * np.abs(first)))
         if change > 32.0 * rounding:
             return found
         reason = f"`{found.argument}`: what it changes is within {change / max(rounding, 1e-300):.0f} units of rounding"
