@@ -125,7 +125,7 @@ class GradientProgram:
         module.__file__ = str(self.path)
         sys.modules[name] = module
         output = io.StringIO()
-        with _folder_of(self.path), contextlib.redirect_stdout(output):
+        with _folder_of(self.path), _own_options(), contextlib.redirect_stdout(output):
             exec(compile(tree, str(self.path), "exec"), module.__dict__)
         return [Row(float(m[1]) if m[1] else None, float(m[2]), float(m[3])) for m in LINE.finditer(output.getvalue())]
 
@@ -165,6 +165,20 @@ def _folder_of(path: pathlib.Path) -> Iterator[None]:
     finally:
         sys.argv = argv
         sys.path.remove(str(path.parent))
+
+
+@contextlib.contextmanager
+def _own_options() -> Iterator[None]:
+    """What the program sets in ``wp.config`` ends with it."""
+    import warp as wp
+
+    wp.init()  # sets an option itself
+    before = {name: value for name, value in vars(wp.config).items() if not name.startswith("_")}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(wp.config, name, value)
 
 
 def _forget_siblings(path: pathlib.Path) -> None:
@@ -287,6 +301,7 @@ def main() -> None:
         results[key] = asdict(result)
         print(key, json.dumps(results[key], default=str), flush=True)
     if args.output:
+        results = {key: figures for key, figures in results.items() if (args.root / key).exists()}
         args.output.write_text(json.dumps(dict(sorted(results.items())), indent=1, default=str) + "\n")
 
 

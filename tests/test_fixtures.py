@@ -188,6 +188,10 @@ def test_measured_truth_can_be_derived_again(tmp_path: pathlib.Path):
         _assert_truth(program, measured[program.entry.relative_to(FIXTURES).as_posix()])
 
 
+def test_every_measurement_is_of_a_program():
+    assert set(MEASURED) == {program.entry.relative_to(FIXTURES).as_posix() for program in PROGRAMS}
+
+
 def _assert_truth(program: Program, figures: dict) -> None:
     if "relative_error" in figures:
         assert figures["spread"] < 0.05
