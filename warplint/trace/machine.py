@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from warplint.finding import Span
 from warplint.kernels.source import Scope
 from warplint.kernels.summary import KernelSummary
 from warplint.project import Module, Project
@@ -362,10 +361,6 @@ class Machine:
         where = node if node is not None and hasattr(node, "lineno") else frame.node
         text = frame.module.module.text(where)
         self.unknowns.append(events.Unknown(frame.module.module.span(where), text[:200], why))
-
-    def span_here(self) -> Span:
-        """The innermost place."""
-        return self.frame.module.module.span(self.frame.node)
 
     # -- memory ----------------------------------------------------------------------------------------------------
 

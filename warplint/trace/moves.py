@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from warplint.trace.machine import Frame, Machine
+from warplint.trace.machine import Machine
 from warplint.trace.memory import ArrayValue, arrays_in
 from warplint.trace.values import Instance, Value
 
@@ -32,31 +32,11 @@ def stamp_rotation(machine: Machine, container: Value) -> None:
     stamp(machine, container, "rotate")
 
 
-def rebinds(target: ast.expr, source: ast.expr) -> bool:
-    """Whether the right side names an existing object (no fresh one is made by a call or an operator)."""
-    if isinstance(source, (ast.Name, ast.Attribute, ast.Subscript)):
-        return not _same(target, source)
-    if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
-        return source.func.attr in ("pop", "popleft")
-    return False
-
-
 def how_moved(targets: list[ast.expr], sources: list[ast.expr]) -> str:
     """``swap`` where a tuple assignment permutes what it reads, else ``rebind``."""
     written = {ast.dump(_loaded(target)) for target in targets}
     read = {ast.dump(source) for source in sources}
     return "swap" if len(targets) > 1 and written & read else "rebind"
-
-
-def previous_holds_arrays(machine: Machine, frame: Frame, old: Value, new: Value) -> bool:
-    """Whether the name held other arrays before: only then does the assignment put one buffer in place of another."""
-    if old is None or old is new:
-        return False
-    return next(arrays_in(old, 3), None) is not None
-
-
-def _same(target: ast.expr, source: ast.expr) -> bool:
-    return ast.dump(_loaded(target)) == ast.dump(source)
 
 
 def _loaded(node: ast.expr) -> ast.expr:

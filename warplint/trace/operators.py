@@ -73,8 +73,6 @@ _CHEAP = frozenset({ast.Add, ast.Sub, ast.Mult})
 _CERTAIN = frozenset({int, float, str, bool, type(None), list, tuple, dict, set, frozenset, range, bytes})
 _LONGEST = 100_000
 
-ArrayOperator = Callable[[Machine, "type[ast.operator] | str", list[Value]], Value]
-
 
 def is_plain(value: Value) -> bool:
     """A number, string or None: a value that is all that it looks like."""

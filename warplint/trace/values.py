@@ -163,7 +163,6 @@ class Function:
     attributes: dict[str, Value] = field(default_factory=dict)
     memo: dict[object, Value] | None = None
     """Results by arguments, under ``functools.lru_cache`` or ``cache``."""
-    is_context_manager: bool = False
 
     @property
     def name(self) -> str:

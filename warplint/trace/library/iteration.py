@@ -7,7 +7,7 @@ from typing import Any
 
 from warplint.trace.machine import Machine
 from warplint.trace.memory import ArrayValue, NumpyValue
-from warplint.trace.values import Class, Generator, Instance, Record, UnknownValue, Value, Vector
+from warplint.trace.values import Class, Generator, Instance, Record, Value, Vector
 
 
 def items_of(machine: Machine, value: Value) -> Sequence[Value] | None:
@@ -66,10 +66,3 @@ def _ordered(value: Any) -> Sequence[Value]:
     if isinstance(value, (set, frozenset)) and all(isinstance(item, (str, int, float)) for item in value):
         return sorted(value, key=lambda item: (type(item).__name__, str(item)))
     return list(value)
-
-
-def unknown_item(value: Value) -> UnknownValue:
-    """An item of an iterable that nobody knows."""
-    from warplint.trace.values import unknown_from
-
-    return unknown_from("an item of an unknown iterable", value)

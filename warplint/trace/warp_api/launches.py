@@ -92,16 +92,7 @@ def launch(
     ensure_loaded(machine, kernel, block_dim)
     described = event_kernel(kernel)
     _gradient_uses(machine, kernel, described, bindings)
-    machine.emit(
-        events.Launch,
-        kernel=described,
-        bindings=tuple(bindings),
-        tape=tape if record and not adjoint else None,
-        active_tape=tape,
-        adjoint=adjoint,
-        complete=complete,
-        dim=shape_of(machine, dim),
-    )
+    _emit(machine, described, bindings, dim, record=record, adjoint=adjoint, complete=complete)
 
 
 def _unresolved(
@@ -120,15 +111,28 @@ def _unresolved(
     for position, value in enumerate(values):
         for path, array in _arrays_below(value, str(position), _NESTING):
             bindings.append(events.Binding(path, array.snapshot()))
+    _emit(machine, None, bindings, dim, record=record, adjoint=adjoint, complete=False)
+
+
+def _emit(
+    machine: Machine,
+    kernel: events.Kernel | None,
+    bindings: Sequence[events.Binding],
+    dim: Value,
+    *,
+    record: bool,
+    adjoint: bool,
+    complete: bool,
+) -> None:
     tape = machine.active_tape_id
     machine.emit(
         events.Launch,
-        kernel=None,
+        kernel=kernel,
         bindings=tuple(bindings),
         tape=tape if record and not adjoint else None,
         active_tape=tape,
         adjoint=adjoint,
-        complete=False,
+        complete=complete,
         dim=shape_of(machine, dim),
     )
 
