@@ -4,11 +4,12 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
+from warplint.finding import Repair
 from warplint.runner.command import parse
 from warplint.runner.process import Limits
 from warplint.runner.result import RunResult
 from warplint.runner.run import RunOptions, run
-from warplint.verify.records import Gradient, GradientStatus, Place, Program, Repair
+from warplint.verify.records import Gradient, GradientStatus, Place, Program
 
 TESTS = Path(__file__).resolve().parent
 
@@ -63,6 +64,6 @@ def judged(source: str, folder: Path, limit: float = 120.0) -> Answer:
     return Answer(run(parse(["python", str(path)]), RunOptions(limits=Limits(limit))), str(path))
 
 
-def letters(repairs: tuple[Repair, ...]) -> str:
-    """``MG`` for perfect memory and given gradients."""
-    return "".join(repair.value for repair in repairs)
+def repairing(repairs: tuple[Repair, ...]) -> str:
+    """``memory+gradient`` for perfect memory and given gradients."""
+    return "+".join(repair.value for repair in repairs)

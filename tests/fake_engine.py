@@ -29,14 +29,15 @@ def main(request, channel):
 
 
 def engine(folder: Path, child: str) -> Path:
-    """Make the package below ``folder``; ``child`` is the text of ``warplint/verify/child.py``."""
+    """Make the package below ``folder``; ``child`` is the text of ``warplint/verify/engine/child.py``."""
     package = folder / "package" / "warplint"
     source = Path(sys.modules["warplint"].__file__ or "").parent
-    for room in ("runner", "verify"):
-        (package / room).mkdir(parents=True)
-    shutil.copy(source / "__init__.py", package)
-    shutil.copytree(source / "runner", package / "runner", dirs_exist_ok=True)
+    (package / "verify" / "engine").mkdir(parents=True)
+    for name in ("__init__.py", "finding.py"):
+        shutil.copy(source / name, package)
+    shutil.copytree(source / "runner", package / "runner")
     for name in ("__init__.py", "records.py"):
         shutil.copy(source / "verify" / name, package / "verify")
-    (package / "verify" / "child.py").write_text(child)
+    (package / "verify" / "engine" / "__init__.py").touch()
+    (package / "verify" / "engine" / "child.py").write_text(child)
     return package

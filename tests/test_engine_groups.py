@@ -1,7 +1,7 @@
 """Leaves, groups, windows and consumed gradients, as the gradient's theory has them."""
 
 import pytest
-from engine_runs import judged, letters
+from engine_runs import judged, repairing
 
 from warplint.verify.records import GradientStatus, Unread
 
@@ -45,7 +45,7 @@ def test_a_gradient_read_only_after_it_was_cleared(tmp_path):
         tmp_path,
     )
     (gradient,) = answer.of("x")
-    assert (gradient.status, gradient.ad, letters(gradient.repaired_by)) == (FAIL, 0.0, "F")
+    assert (gradient.status, gradient.ad, repairing(gradient.repaired_by)) == (FAIL, 0.0, "fresh")
     assert answer.lines(gradient.consumed_at) == [7]
 
 
@@ -189,7 +189,7 @@ def test_tapes_run_in_the_order_of_recording_are_windows_of_their_own(tmp_path):
     )
     (gradient,) = answer.of("gain")
     assert gradient.status is FAIL
-    assert "C" in letters(gradient.repaired_by)
+    assert "chain" in repairing(gradient.repaired_by)
 
 
 def test_several_windows_with_host_data_in_them_are_decided_by_the_program_itself(tmp_path):
@@ -212,4 +212,4 @@ def test_several_windows_with_host_data_in_them_are_decided_by_the_program_itsel
     )
     (gradient,) = answer.of("gain")
     assert gradient.status is FAIL
-    assert "C" in letters(gradient.repaired_by)
+    assert "chain" in repairing(gradient.repaired_by)

@@ -41,7 +41,7 @@ def test_a_store_through_a_numpy_view_is_an_overwrite(tmp_path):
     )
     (gradient,) = answer.of("x")
     assert gradient.status is FAIL
-    assert "M" in "".join(repair.value for repair in gradient.repaired_by)
+    assert "memory" in "".join(repair.value for repair in gradient.repaired_by)
 
 
 def test_a_round_trip_through_the_host_is_decided_by_the_program_itself(tmp_path):

@@ -1,9 +1,10 @@
 """Each kind of taping fault in a small program: measured wrong, and repaired by what the fault lacks."""
 
 import pytest
-from engine_runs import judged, letters
+from engine_runs import judged, repairing
 
-from warplint.verify.records import GradientStatus, Repair
+from warplint.finding import Repair
+from warplint.verify.records import GradientStatus
 
 pytestmark = pytest.mark.warp
 
@@ -28,7 +29,7 @@ def test_a_swapped_buffer_is_repaired_by_memory_and_named(tmp_path):
     )
     (gradient,) = answer.of("x")
     assert gradient.status is FAIL
-    assert letters(gradient.repaired_by) == "M"
+    assert repairing(gradient.repaired_by) == "memory"
     assert {line for culprit in gradient.culprits for line in answer.lines(culprit.allocated)} == {1, 2}
     culprit = gradient.culprits[0]
     assert answer.lines(culprit.reader) == answer.lines(culprit.writer) == [6]
@@ -72,7 +73,7 @@ def test_an_array_without_a_gradient_is_named_by_its_allocation(tmp_path):
         tmp_path,
     )
     (gradient,) = answer.of("x")
-    assert (gradient.status, letters(gradient.repaired_by), gradient.ad) == (FAIL, "G", 0.0)
+    assert (gradient.status, repairing(gradient.repaired_by), gradient.ad) == (FAIL, "gradient", 0.0)
     assert {line for culprit in gradient.culprits for line in answer.lines(culprit.allocated)} == {2, 3}
 
 
@@ -94,7 +95,7 @@ def test_retained_gradients_of_a_buffer_that_is_written_twice(tmp_path):
         tmp_path,
     )
     (gradient,) = answer.of("x")
-    assert (gradient.status, letters(gradient.repaired_by)) == (FAIL, "R")
+    assert (gradient.status, repairing(gradient.repaired_by)) == (FAIL, "retain")
     assert answer.lines(gradient.culprits[0].allocated) == [2]
 
 
@@ -117,7 +118,7 @@ def test_a_tape_in_every_step_is_repaired_by_chaining_them(tmp_path):
         tmp_path,
     )
     failed = [gradient for gradient in answer.gradients if gradient.status is FAIL]
-    assert {letters(gradient.repaired_by) for gradient in failed} == {"C"}
+    assert {repairing(gradient.repaired_by) for gradient in failed} == {"chain"}
     culprits = [culprit for gradient in failed for culprit in gradient.culprits]
     assert {6, 7} <= {line for culprit in culprits for stack in culprit.tapes for line in answer.lines(stack)}
 
@@ -142,7 +143,7 @@ def test_a_reentered_tape_counts_its_old_launches_again(tmp_path):
     )
     first, second = answer.of("x")
     assert first.status is PASS
-    assert (second.status, letters(second.repaired_by)) == (FAIL, "O")
+    assert (second.status, repairing(second.repaired_by)) == (FAIL, "once")
     assert second.signature == "ratio 2"
 
 
@@ -161,7 +162,7 @@ def test_a_gradient_that_is_not_cleared_is_stale(tmp_path):
         tmp_path,
     )
     assert answer.status("x") == [PASS, FAIL]
-    assert letters(answer.of("x")[1].repaired_by) == "F"
+    assert repairing(answer.of("x")[1].repaired_by) == "fresh"
 
 
 def test_an_unrecorded_clearing_lets_the_gradient_through(tmp_path):
@@ -180,7 +181,7 @@ def test_an_unrecorded_clearing_lets_the_gradient_through(tmp_path):
         tmp_path,
     )
     (gradient,) = answer.of("x")
-    assert (gradient.status, letters(gradient.repaired_by)) == (FAIL, "Z")
+    assert (gradient.status, repairing(gradient.repaired_by)) == (FAIL, "cut")
     assert answer.lines(gradient.culprits[0].writer) == [6]
 
 
@@ -198,7 +199,7 @@ def test_a_launch_outside_the_tape(tmp_path):
         tmp_path,
     )
     (gradient,) = answer.of("x")
-    assert (gradient.status, letters(gradient.repaired_by)) == (FAIL, "T")
+    assert (gradient.status, repairing(gradient.repaired_by)) == (FAIL, "taped")
     assert answer.lines(gradient.culprits[0].writer) == [5]
 
 
@@ -222,8 +223,8 @@ def test_a_fault_that_hides_behind_another_is_found_with_it(tmp_path):
     )
     (gradient,) = answer.of("x")
     assert gradient.status is FAIL
-    assert letters(gradient.repaired_by) == "OG"
-    assert letters(gradient.also_repaired_by[0]) == "GZ"
+    assert repairing(gradient.repaired_by) == "once+gradient"
+    assert repairing(gradient.also_repaired_by[0]) == "gradient+cut"
     by_repair = {culprit.repair: culprit for culprit in gradient.culprits}
     assert answer.lines(by_repair[Repair.GRADIENT].allocated) == [2]
     assert answer.lines(by_repair[Repair.ONCE].reader) == [7]

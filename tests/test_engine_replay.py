@@ -15,11 +15,11 @@ ROOT = Path(__file__).resolve().parent.parent
 HARNESS = f"""\
 import sys
 sys.path[:0] = [{str(ROOT)!r}]
-from warplint.verify.horizon import Budget, Horizon
-from warplint.verify.log import Log
-from warplint.verify.recorder import Recorder
-from warplint.verify.replay import Machine, Survey
-from warplint.verify.warp_hooks import Hooks
+from warplint.verify.engine.recording.horizon import Budget, Horizon
+from warplint.verify.engine.execution.log import Log
+from warplint.verify.engine.recording.recorder import Recorder
+from warplint.verify.engine.replaying.replay import Machine, Survey
+from warplint.verify.engine.warp_hooks import Hooks
 hooks = Hooks()
 log = Log()
 recorder = Recorder(log, Horizon(Budget(), lambda reason: None))
@@ -40,7 +40,7 @@ def in_process(source: str, folder: Path) -> str:
 def test_the_self_test_passes_here_and_notices_a_replay_that_differs(tmp_path):
     output = in_process(
         """\
-        from warplint.verify import self_test, warp_values
+        from warplint.verify.engine import self_test, warp_values
         self_test.run(hooks)
         print("passed")
         warp_values.Packed.__call__ = lambda self: None
@@ -58,7 +58,7 @@ def test_the_self_test_passes_here_and_notices_a_replay_that_differs(tmp_path):
 def test_every_kind_of_operation_is_run_again_bit_for_bit(tmp_path):
     output = in_process(
         """\
-        from warplint.verify.operations import HostWrite, KernelCall, NativeCall
+        from warplint.verify.engine.execution.operations import HostWrite, KernelCall, NativeCall
         x = ones(np.linspace(-1.0, 1.0, 8))
         y = wp.zeros_like(x)
         strided = wp.zeros((8, 2), dtype=float)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from warplint.verify.finite_difference import (
+from warplint.verify.engine.differences.finite_difference import (
     EPS32,
     EPS64,
     OutOfBudget,

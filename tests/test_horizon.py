@@ -11,8 +11,8 @@ import pytest
 from warplint import cli
 from warplint.config import VerifySettings
 from warplint.runner.protocol import ITERATIONS
-from warplint.verify.horizon import Budget, Horizon
-from warplint.verify.log import Log
+from warplint.verify.engine.execution.log import Log
+from warplint.verify.engine.recording.horizon import Budget, Horizon
 
 FIVE = """\
 import warp as wp

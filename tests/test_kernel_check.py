@@ -15,7 +15,7 @@ import pytest
 from warplint.runner.process import Limits
 from warplint.runner.protocol import KernelTarget
 from warplint.runner.run import RunOptions, check_kernels
-from warplint.verify.kernel_check import OperationCheck, check_operation
+from warplint.verify.engine.kernels.kernel_check import OperationCheck, check_operation
 from warplint.verify.records import GradientStatus, KernelCheck
 
 PASS, FAIL, FLAT, INCONCLUSIVE = (

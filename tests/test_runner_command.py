@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from warplint.finding import Repair
 from warplint.runner import answers
 from warplint.runner.command import CommandError, find_interpreter, parse
 from warplint.runner.protocol import Entry, EntryKind, KernelTarget, Purpose, Request, read_request, write_request
@@ -21,7 +22,6 @@ from warplint.verify.records import (
     ModuleLoad,
     Note,
     Program,
-    Repair,
     to_json,
 )
 
@@ -112,7 +112,7 @@ def test_the_last_place_is_the_users_innermost_frame():
     report = (
         "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n"
         '  File "/env/lib/python3.11/site-packages/warp/_src/context.py", line 9 in invoke\n'
-        '  File "/tool/warplint/verify/recorder.py", line 4 in hook\n'
+        '  File "/tool/warplint/verify/engine/recording/recorder.py", line 4 in hook\n'
         '  File "/home/me/train.py", line 31 in step\n'
         '  File "/home/me/train.py", line 40 in <module>\n'
     )

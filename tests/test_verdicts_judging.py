@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warplint.finding import Anchor, Experiment, Finding, Label, Role, Severity, Source, Span, Status
+from warplint.finding import Anchor, Experiment, Finding, Label, Repair, Role, Severity, Source, Span, Status
 from warplint.project import Project
 from warplint.runner.process import Exit
 from warplint.runner.protocol import Purpose
@@ -28,7 +28,6 @@ from warplint.verify.records import (
     ModuleLoad,
     Program,
     Region,
-    Repair,
     TapeSeen,
     TraceEnd,
 )
@@ -136,7 +135,7 @@ def test_a_repair_that_names_the_memory_and_the_writer_confirms(program):
     assert judged.severity is Severity.ERROR
     assert dict(judged.verdict.figures) == {
         "ad": 2.0, "fd": 1.0, "relative_error": 0.5, "leaf": "a", "status": "fail", "repaired": True,
-        "repaired_by": "M", "effect": 1.0,
+        "repaired_by": ["memory"], "effect": 1.0,
     }  # fmt: skip
 
 
@@ -234,7 +233,7 @@ def test_a_missing_gradient_is_confirmed_by_its_allocation(program):
     failed = gradient(program, GradientStatus.FAIL, repaired_by=both, culprits=(lacking,))
     judged = verdict(finding, evidence(program, failed)).verdict
     assert judged is not None
-    assert (judged.status, judged.figures["repaired_by"]) == (Status.CONFIRMED, "G+O")
+    assert (judged.status, judged.figures["repaired_by"]) == (Status.CONFIRMED, ["gradient", "once"])
 
 
 def test_a_finding_only_the_run_shows_is_added_unless_the_run_refutes_it(program):

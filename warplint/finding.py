@@ -45,6 +45,44 @@ class Experiment(str, enum.Enum):
     NONE = "none"
 
 
+class Repair(str, enum.Enum):
+    """What-if repairs of a replayed adjoint: the one that makes a gradient right tells what was wrong with it."""
+
+    MEMORY = "memory"
+    """Perfect memory: each entry's inputs are restored to their bytes at forward time before its adjoint runs."""
+    GRADIENT = "gradient"
+    """Arrays without a gradient on the path get one."""
+    RETAIN = "retain"
+    """`retain_grad` off: every store consumes the destination's adjoint."""
+    CHAIN = "chain"
+    """The adjoints of the group's tapes are chained backwards through time, across tapes."""
+    FRESH = "fresh"
+    """Gradients start from zero: what the program consumed held something of before."""
+    ONCE = "once"
+    """Recorded operations that repeat an earlier one (re-entered tape, launch doubled) run their adjoint once."""
+    CUT = "cut"
+    """Writes that no tape records (``zero_``, ``fill_``, uploads) consume the destination's adjoint."""
+    TAPED = "taped"
+    """Launches and copies that no tape recorded (outside the block, ``record_tape=False``) run their adjoint too."""
+
+
+class BuildHarm(str, enum.Enum):
+    """What the counted builds of a run show, if a claim about builds is true."""
+
+    BUILT_AGAIN = "built-again"
+    """One module was built with several contents in one run."""
+    OPTION_UNHEARD = "option-unheard"
+    """A module was built with another value than the one asked for, or built once more for it."""
+    SECOND_RUN = "second-run"
+    """The same program builds again when it is started a second time on its own cache."""
+    NEEDLESS_ADJOINT = "needless-adjoint"
+    """Modules hold adjoints, and no backward pass ran."""
+    SMALL_MODULES = "small-modules"
+    """Several modules of one kernel each were built with equal options."""
+    FEWER_WITH_FIX = "fewer-with-fix"
+    """The same run with the finding's fix applied to a copy of the project builds less often."""
+
+
 class Role(str, enum.Enum):
     """What a label's place does in the fault."""
 

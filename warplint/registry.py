@@ -36,6 +36,11 @@ def rules() -> tuple[Rule, ...]:
     return collect(entry_points())
 
 
+def rule_of(code: str) -> Rule | None:
+    """The rule of a code; None: no installed pack has it."""
+    return next((rule for rule in rules() if rule.code == code), None)
+
+
 def entry_points() -> tuple[metadata.EntryPoint, ...]:
     """The packs' entry points, each once: an installed checkout shows its own twice."""
     found = {(point.name, point.value): point for point in (*metadata.entry_points(group=GROUP), *_declared_here())}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warplint.finding import Experiment, Finding, Severity
+from warplint.finding import BuildHarm, Experiment, Finding, Repair, Severity
 
 if TYPE_CHECKING:  # a rule's declaration is read far more often than its detector runs
     from warplint.trace.dataflow import Dataflow
@@ -53,6 +53,10 @@ class Rule:
     experiment: Experiment
     since: str
     detect: Detector
+    repairs: frozenset[Repair] | None = None
+    """The what-if repairs that make the gradient right if the claim is true; None: any, at the place of the claim."""
+    harm: BuildHarm = BuildHarm.FEWER_WITH_FIX
+    """What counted builds show if a claim about builds is true."""
 
     @property
     def documentation(self) -> str:

@@ -101,4 +101,5 @@ RULE = Rule(
     experiment=Experiment.FINITE_DIFFERENCE,
     since="0.1.0",
     detect=detect,
+    repairs=frozenset(),
 )

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Anchor, Experiment, Finding, Role, Severity
+from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Launch
 from warplint_rules import wording
@@ -78,4 +78,5 @@ RULE = Rule(
     experiment=Experiment.BUILD_COUNT,
     since="0.1.0",
     detect=detect,
+    harm=BuildHarm.NEEDLESS_ADJOINT,
 )

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warplint.finding import Anchor, Experiment, Finding, Severity, Span
+from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Severity, Span
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import CacheCleared, ConfigSet, KernelDeclared, Launch, ModuleLoaded, Trace
 from warplint_rules import wording
@@ -103,4 +103,5 @@ RULE = Rule(
     experiment=Experiment.BUILD_COUNT,
     since="0.1.0",
     detect=detect,
+    harm=BuildHarm.SECOND_RUN,
 )

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Anchor, Experiment, Finding, Role, Severity
+from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Trace
 from warplint.trace.module_lives import Rebuild, rebuilds
@@ -90,4 +90,5 @@ RULE = Rule(
     experiment=Experiment.BUILD_COUNT,
     since="0.1.0",
     detect=detect,
+    harm=BuildHarm.BUILT_AGAIN,
 )

@@ -49,7 +49,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Anchor, Experiment, Finding, Role, Severity
+from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Kernel, KernelDeclared, Trace
 from warplint.trace.module_lives import Rebuild, rebuilds
@@ -98,4 +98,5 @@ RULE = Rule(
     experiment=Experiment.BUILD_COUNT,
     since="0.1.0",
     detect=detect,
+    harm=BuildHarm.BUILT_AGAIN,
 )

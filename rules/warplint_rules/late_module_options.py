@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from warplint.finding import Anchor, Experiment, Finding, Label, Role, Severity
+from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Label, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Kernel, KernelDeclared, Launch, ModuleOptionsSet, Trace
 from warplint.trace.module_lives import module_lives, rebuilds
@@ -173,4 +173,5 @@ RULE = Rule(
     experiment=Experiment.BUILD_COUNT,
     since="0.1.0",
     detect=detect,
+    harm=BuildHarm.OPTION_UNHEARD,
 )

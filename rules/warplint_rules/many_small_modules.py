@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from warplint.finding import Anchor, Experiment, Finding, Role, Severity
+from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Kernel, Launch, ModuleCreated, ModuleLoaded, Trace
 from warplint.trace.module_lives import ModuleLife, module_lives
@@ -115,4 +115,5 @@ RULE = Rule(
     experiment=Experiment.BUILD_COUNT,
     since="0.1.0",
     detect=detect,
+    harm=BuildHarm.SMALL_MODULES,
 )

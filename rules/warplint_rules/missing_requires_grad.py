@@ -55,7 +55,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from warplint.finding import Applicability, Experiment, Finding, Fix, KeywordChange, Role, Severity
+from warplint.finding import Applicability, Experiment, Finding, Fix, KeywordChange, Repair, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Frame, Memory
@@ -150,4 +150,5 @@ RULE = Rule(
     experiment=Experiment.FINITE_DIFFERENCE,
     since="0.1.0",
     detect=detect,
+    repairs=frozenset({Repair.GRADIENT}),
 )

@@ -51,7 +51,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Severity, Span
+from warplint.finding import Experiment, Finding, Repair, Severity, Span
 from warplint.rule import Context, Group, Rule
 from warplint.trace.overwrites import Overwrite
 from warplint_rules import destroyed, wording
@@ -81,4 +81,5 @@ RULE = Rule(
     experiment=Experiment.FINITE_DIFFERENCE,
     since="0.1.0",
     detect=detect,
+    repairs=frozenset({Repair.MEMORY}),
 )

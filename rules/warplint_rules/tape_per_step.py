@@ -49,7 +49,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Role, Severity
+from warplint.finding import Experiment, Finding, Repair, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.windows import CarriedState
@@ -101,4 +101,5 @@ RULE = Rule(
     experiment=Experiment.FINITE_DIFFERENCE,
     since="0.1.0",
     detect=detect,
+    repairs=frozenset({Repair.CHAIN}),
 )

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Severity, Span
+from warplint.finding import Experiment, Finding, Repair, Severity, Span
 from warplint.rule import Context, Group, Rule
 from warplint.trace.breaks import Break, BrokenLink
 from warplint.trace.dataflow import Dataflow
@@ -78,4 +78,5 @@ RULE = Rule(
     experiment=Experiment.FINITE_DIFFERENCE,
     since="0.1.0",
     detect=detect,
+    repairs=frozenset({Repair.TAPED, Repair.GRADIENT}),
 )

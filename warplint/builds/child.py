@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from warplint.runner.entry import start
 from warplint.runner.protocol import Channel, Request
+from warplint.verify.engine.warp_modules import protect_caches, watch_loads
 from warplint.verify.records import ModuleLoad, Note, Program
-from warplint.verify.warp_modules import protect_caches, watch_loads
 
 QUIET = 10.0
 """Seconds without a load, and no shorter than three times the longest pause between loads so far, after which the

@@ -8,8 +8,8 @@ The parent writes one :class:`Request` as JSON into the run's private folder and
 the linter is installed in), puts ``sys.path[0]`` where the user's command would have it, enables ``faulthandler`` into
 ``request.crash`` (its stack is the "last known place" of a crash or a hang) and calls, for ``request.purpose``::
 
-    warplint.verify.child.main(request, channel)            Purpose.GRADIENTS
-    warplint.verify.kernel_child.main(request, channel)     Purpose.KERNELS
+    warplint.verify.engine.child.main(request, channel)            Purpose.GRADIENTS
+    warplint.verify.engine.kernel_child.main(request, channel)     Purpose.KERNELS
     warplint.builds.child.main(request, channel)            Purpose.BUILDS
 
 The child starts the user's program with ``warplint.runner.entry.start(request.entry)``, which returns an ``Ending``
@@ -59,8 +59,8 @@ class Purpose(str, enum.Enum):
 
 
 CHILD_MODULES = {
-    Purpose.GRADIENTS: "warplint.verify.child",
-    Purpose.KERNELS: "warplint.verify.kernel_child",
+    Purpose.GRADIENTS: "warplint.verify.engine.child",
+    Purpose.KERNELS: "warplint.verify.engine.kernel_child",
     Purpose.BUILDS: "warplint.builds.child",
 }
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from warplint import registry
 from warplint.builds.count import Builds, Comparison
-from warplint.finding import Experiment, Finding, Status, Verdict
+from warplint.finding import BuildHarm, Experiment, Finding, Status, Verdict
 from warplint.verify.evidence import Evidence, Spot, spot, spot_of, spots
 from warplint.verify.records import ModuleLoad, ModuleOptionsSeen
 
@@ -37,7 +38,8 @@ def _verdict(finding: Finding, compared: Comparison, runs: Sequence[Evidence]) -
         "modules": len(before.modules),
         "compile_ms": round(sum(load.milliseconds for load in before.cold if load.compiled)),
     }
-    judged = _JUDGED.get(finding.code)
+    rule = registry.rule_of(finding.code)
+    judged = _JUDGED.get(rule.harm) if rule is not None else None
     if before.problem is not None and (judged is not _second_run or before.own_cache is None):
         return Verdict(Status.INCONCLUSIVE, f"builds could not be counted: {before.problem}", _EXPERIMENT, figures)
     if judged is not None:
@@ -134,13 +136,12 @@ def _small_modules(finding: Finding, own: Sequence[ModuleLoad], before: Builds, 
     return len(alike) > 2, reason
 
 
-_JUDGED: Mapping[str, Callable[[Finding, Sequence[ModuleLoad], Builds, Sequence[Evidence]], Judged]] = {
-    "NVW302": _options_set,
-    "NVW304": _built_again,
-    "NVW305": _built_again,
-    "NVW306": _second_run,
-    "NVW307": _needless_adjoint,
-    "NVW308": _small_modules,
+_JUDGED: Mapping[BuildHarm, Callable[[Finding, Sequence[ModuleLoad], Builds, Sequence[Evidence]], Judged]] = {
+    BuildHarm.OPTION_UNHEARD: _options_set,
+    BuildHarm.BUILT_AGAIN: _built_again,
+    BuildHarm.SECOND_RUN: _second_run,
+    BuildHarm.NEEDLESS_ADJOINT: _needless_adjoint,
+    BuildHarm.SMALL_MODULES: _small_modules,
 }
 
 

@@ -12,36 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from warplint.finding import Finding, Role, Span
+from warplint import registry
+from warplint.finding import Finding, Repair, Role, Span
 from warplint.runner.result import RunResult
 from warplint.trace import events
 from warplint.verify.places import Places
-from warplint.verify.records import (
-    BackwardSeen,
-    Culprit,
-    Gradient,
-    KernelCheck,
-    Place,
-    Repair,
-)
+from warplint.verify.records import BackwardSeen, Culprit, Gradient, KernelCheck, Place
 from warplint.verify.trace_of import Recorded
 
 Spot = tuple[str, int]
-
-PROVING_REPAIRS = {
-    "NVW101": frozenset({Repair.MEMORY}),
-    "NVW110": frozenset({Repair.GRADIENT}),
-    "NVW120": frozenset({Repair.ONCE, Repair.FRESH, Repair.RETAIN}),
-    "NVW111": frozenset({Repair.TAPED, Repair.GRADIENT}),
-    "NVW112": frozenset({Repair.TAPED}),
-    "NVW113": frozenset({Repair.TAPED}),
-    "NVW114": frozenset(),
-    "NVW121": frozenset({Repair.FRESH, Repair.ONCE}),
-    "NVW122": frozenset({Repair.FRESH}),
-    "NVW123": frozenset({Repair.RETAIN}),
-    "NVW130": frozenset({Repair.CHAIN}),
-}
-"""Which what-if repair makes the gradient right if the rule's claim is true. Rules of other packs: any that fits."""
 
 
 def _real(path: str) -> str:
@@ -162,7 +141,8 @@ class Evidence:
 
     def names(self, culprit: Culprit, finding: Finding) -> bool:
         """Whether what a successful repair points to is what the finding claims."""
-        if finding.code in PROVING_REPAIRS and culprit.repair not in PROVING_REPAIRS[finding.code]:
+        proving = _proving_repairs(finding)
+        if proving is not None and culprit.repair not in proving:
             return False
         if not (culprit.alone or (culprit.effect or 0.0) > 0.01):
             return False
@@ -173,7 +153,7 @@ class Evidence:
             tapes = frozenset().union(*(self.spots_of(stack) for stack in culprit.tapes))
             return bool(tapes & spots((finding.span, *_labelled(finding, Role.TAPE))))
         written = spots((finding.span, finding.anchor.write, *_labelled(finding, Role.WRITE, Role.LAUNCH, Role.TAPE)))
-        if culprit.repair is Repair.FRESH and Repair.FRESH in PROVING_REPAIRS.get(finding.code, ()):
+        if culprit.repair is Repair.FRESH and Repair.FRESH in (proving or ()):
             return self._is_about_use(culprit, finding)
         if culprit.repair is not Repair.MEMORY:
             tapes = frozenset().union(*(self.spots_of(stack) for stack in culprit.tapes))
@@ -193,6 +173,11 @@ class Evidence:
     def spots_of(self, stack: tuple[Place, ...]) -> frozenset[Spot]:
         """The places of a child's stack, comparable with those of spans."""
         return spots(frame.span for frame in self.places.stack(stack))
+
+
+def _proving_repairs(finding: Finding) -> frozenset[Repair] | None:
+    rule = registry.rule_of(finding.code)
+    return rule.repairs if rule is not None else None
 
 
 def checks_of(finding: Finding, checks: Iterable[KernelCheck]) -> tuple[KernelCheck, ...]:

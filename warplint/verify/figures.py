@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from warplint.verify.records import Gradient, Repair
+from warplint.finding import Repair
+from warplint.verify.records import Gradient
 
 REPAIRING = {
     Repair.MEMORY: "restoring the overwritten values",

@@ -14,7 +14,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-PROTOCOL = 1
+from warplint.finding import Repair
 
 Place = tuple[str, int, str]
 
@@ -26,27 +26,6 @@ class GradientStatus(str, enum.Enum):
     FAIL = "fail"
     FLAT = "flat"
     INCONCLUSIVE = "inconclusive"
-
-
-class Repair(str, enum.Enum):
-    """The what-if experiments of the replay."""
-
-    MEMORY = "M"
-    """Perfect memory: each entry's inputs are restored to their bytes at forward time before its adjoint runs."""
-    GRADIENT = "G"
-    """Arrays without a gradient on the path get one."""
-    RETAIN = "R"
-    """`retain_grad` off: every store consumes the destination's adjoint."""
-    CHAIN = "C"
-    """The adjoints of the group's tapes are chained backwards through time, across tapes."""
-    FRESH = "F"
-    """Gradients start from zero: what the program consumed held something of before."""
-    ONCE = "O"
-    """Recorded operations that repeat an earlier one (re-entered tape, launch doubled) run their adjoint once."""
-    CUT = "Z"
-    """Writes that no tape records (``zero_``, ``fill_``, uploads) consume the destination's adjoint."""
-    TAPED = "T"
-    """Launches and copies that no tape recorded (outside the block, ``record_tape=False``) run their adjoint too."""
 
 
 @dataclass(frozen=True)

@@ -151,10 +151,13 @@ def _tellingness(pair: tuple[Gradient, Culprit]) -> tuple[bool, float, float]:
 def _convicted(gradient: Gradient, culprit: Culprit, alone: bool) -> Verdict:
     """``alone``: every place that a repair names is the finding's; else its share in the error is told."""
     repaired = culprit.repair in gradient.repaired_by
-    letters = "+".join(repair.value for repair in gradient.repaired_by)
     told = repairing(gradient.repaired_by) if repaired else f"{REPAIRING[culprit.repair]} changes it"
     reason = f"{comparison(gradient)}; {told}{'' if alone else _share(culprit)}"
-    figures = {**figures_of(gradient), "repaired": repaired, "repaired_by": letters}
+    figures = {
+        **figures_of(gradient),
+        "repaired": repaired,
+        "repaired_by": [repair.value for repair in gradient.repaired_by],
+    }
     if culprit.effect is not None:
         figures["effect"] = culprit.effect
     return Verdict(Status.CONFIRMED, reason, Experiment.FINITE_DIFFERENCE, figures)

@@ -1,0 +1,1 @@
+"""Finite differences of a replayed objective: directions, ladders of steps, kinks, error estimates."""

@@ -1,0 +1,118 @@
+"""The log of one process: operations in order, memories, checkpoints, tapes, backward calls."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from warplint.verify.engine.execution.memory import Bytes, Checkpoints, CodeStack, Memory, MemoryTable, Range
+from warplint.verify.engine.execution.operations import BackwardBegin, Entry, Happening, Operation, TapeRecord
+
+
+@dataclass
+class Handle:
+    """A mesh, a hash grid, a bounding volume hierarchy: its identifier and the memories that it was made from."""
+
+    identifier: int
+    kind: str
+    memories: tuple[Memory, ...]
+
+
+@dataclass
+class Log:
+    """Everything that was recorded since the log began; ``base`` is the number of its first operation."""
+
+    operations: list[Operation] = field(default_factory=list)
+    base: int = 0
+    memories: MemoryTable = field(default_factory=MemoryTable)
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    tapes: list[TapeRecord] = field(default_factory=list)
+    backwards: list[BackwardBegin] = field(default_factory=list)
+    handles: dict[int, Handle] = field(default_factory=dict)
+    gradients: set[Memory] = field(default_factory=set)
+    """Memories that were seen as the gradient of another."""
+    kernels: dict[int, Any] = field(default_factory=dict)
+    """Kernel objects by identity, kept alive."""
+    declared: dict[int, tuple[Any, int, CodeStack]] = field(default_factory=dict)
+    """Kernel objects, the number in the log at which each was made, and where."""
+    deferred: list[tuple[Any, int, Memory]] = field(default_factory=list)
+    """Frees that wait: (native function, address, memory)."""
+    deferred_bytes: int = 0
+    launches: int = 0
+    taped: int = 0
+    backward_count: int = 0
+    graphs_opaque: int = 0
+    """Captured graphs that were launched, and what they did is not in the log."""
+    opaque_reason: str = ""
+    launched: dict[int, Entry] = field(default_factory=dict)
+    """For entries that a tape took while a graph was captured: the copy that the graph's last launch made."""
+
+    gradient_values: dict[Memory, list[tuple[int, Bytes]]] = field(default_factory=dict)
+    """What gradients held when the program used them (read, handed on, cleared), with the number of that operation."""
+
+    @property
+    def next_index(self) -> int:
+        """The number that the next operation gets."""
+        return self.base + len(self.operations)
+
+    def add(self, operation: Operation) -> None:
+        """Append an operation that was made with :attr:`next_index`."""
+        self.operations.append(operation)
+
+    def __getitem__(self, index: int) -> Operation:
+        return self.operations[index - self.base]
+
+    def between(self, start: int, stop: int) -> list[Operation]:
+        """Operations number ``start`` up to, not including, ``stop``."""
+        return self.operations[max(0, start - self.base) : max(0, stop - self.base)]
+
+    def range(self, address: int, size: int) -> Range | None:
+        """The range of memory at an address, if it is known."""
+        return self.memories.range(address, size)
+
+    def keep_gradient(self, memory: Memory, index: int | None = None) -> None:
+        """Operation ``index`` (the next one) uses the gradient in ``memory``: keep what it holds."""
+        kept = self.gradient_values.setdefault(memory, [])
+        index = self.next_index if index is None else index
+        place = bisect.bisect_right([number for number, _ in kept], index)
+        if place == 0 or not np.array_equal(memory.live(), kept[place - 1][1]):
+            kept.insert(place, (index, memory.read()))
+
+    def gradient_at(self, memory: Memory, index: int) -> Bytes:
+        """What the gradient in ``memory`` held just before operation ``index``, which uses it, or at the log's end."""
+        if index >= self.next_index:
+            return memory.read()
+        contents: Bytes | None = None
+        for number, kept in self.gradient_values.get(memory, ()):
+            if number > index:
+                break
+            contents = kept
+        return memory.read() if contents is None else contents
+
+    def forget(self) -> None:
+        """Begin anew: drop the operations (what was only told stays), and hand back what Python has released.
+
+        Only where no question can concern the past any more: no tape holds an operation of it.
+        """
+        told = [operation for operation in self.operations if isinstance(operation, Happening)]
+        self.base = self.next_index - len(told)
+        for place, operation in enumerate(told):
+            operation.index = self.base + place
+        self.operations = list(told)
+        self.checkpoints = Checkpoints()
+        self.checkpoints.starts[0] = self.next_index
+        for memory in self.memories.all:
+            memory.epoch = -1
+        for free, address, memory in self.deferred:
+            self.memories.remove(memory)
+            free(address)
+        self.deferred.clear()
+        self.deferred_bytes = 0
+        self.backwards.clear()
+        self.gradient_values.clear()
+        self.tapes.clear()
+        self.launched.clear()
+        self.gradients = {memory for memory in self.gradients if not memory.released}

@@ -1,0 +1,294 @@
+"""Asks all the questions of a log, and answers with records: every leaf of every group, and why it is wrong."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from warplint.finding import Repair
+from warplint.verify.engine.differences.finite_difference import OutOfBudget
+from warplint.verify.engine.differences.measure import (
+    FULL,
+    LEAST,
+    LESS,
+    Clock,
+    Effort,
+    Measurement,
+    Measurer,
+    inconclusive,
+    otherwise,
+    place,
+)
+from warplint.verify.engine.execution.memory import Memory
+from warplint.verify.engine.execution.operations import KernelCall
+from warplint.verify.engine.judging.arbiter import Reserve
+from warplint.verify.engine.judging.culprits import Culprits, places
+from warplint.verify.engine.judging.host_loop import HostLoop
+from warplint.verify.engine.judging.launch_check import check_launches, first_launches
+from warplint.verify.engine.judging.off_tape import OffTape
+from warplint.verify.engine.judging.repairs import Measured, diagnose, measured
+from warplint.verify.engine.judging.updates import unread_updates
+from warplint.verify.engine.replaying.adjoint import BackwardPass
+from warplint.verify.engine.replaying.groups import Analysis, Group, Leaf, groups_of
+from warplint.verify.engine.replaying.history import TooLarge
+from warplint.verify.engine.replaying.replay import Machine, NotExact, Survey
+from warplint.verify.engine.replaying.windows import Window
+from warplint.verify.engine.warp_modules import definition
+from warplint.verify.records import Culprit, Gradient, GradientStatus, KernelCheck, Note
+
+ROUGH = ("rough", "chaotic", "the steps do not settle")
+"""How the reasons begin for which a direction is rough."""
+Send = Callable[[object], None]
+
+
+class Judge:
+    """Judges a log. ``starting(n)`` is told before group ``n`` is judged, so that a crash can be put down to it."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        send: Send,
+        clock: Clock,
+        seed: int,
+        starting: Callable[[int], None],
+        reserve: Reserve | None = None,
+    ) -> None:
+        self._machine = machine
+        self._log = machine.log
+        self._send = send
+        self._clock = clock
+        self._seed = seed
+        self._starting = starting
+        self.survey = Survey(machine)
+        self.survey.run()
+        self.analysis = Analysis(self._log, self.survey)
+        self.groups = sorted(groups_of(self.analysis), key=_importance)
+        self._measurer = Measurer(self.analysis, clock, seed)
+        self._off_tape = OffTape(machine, self._measurer)
+        self._host_loop = HostLoop(machine, self._measurer, reserve)
+
+    def run(self, first: int = 0) -> None:
+        """Judge the groups from number ``first`` on."""
+        if first == 0:
+            for unread in unread_updates(self.analysis):
+                self._send(unread)
+            for call, memory in self.survey.overruns:
+                self._send(_overrun(call, memory))
+        skipped = 0
+        for number, group in enumerate(self.groups):
+            if number < first:
+                continue
+            if group.used is None and self._clock.aim_left < 0 and number > 0:
+                skipped += 1
+                continue
+            self._starting(number)
+            alike = [other for other in self.groups[number:] if (other.used is None) == (group.used is None)]
+            self._send(self._judged(group, len(alike)))
+        if skipped:
+            self._send(Note("sampled", f"{skipped} gradients that nothing uses were not judged, to save time"))
+        self._starting(len(self.groups))
+        if first <= len(self.groups):
+            self._check_kernels()
+
+    def _check_kernels(self) -> None:
+        """Every distinct kernel's adjoint alone, while there is time."""
+        rng = np.random.default_rng(self._seed)
+        calls = first_launches(self.analysis)
+        share = max(self._clock.aim / 2.0, self._clock.aim_left) / max(len(calls), 1)
+        checks = check_launches(self._machine, self.analysis, calls, rng, share)
+        for done, check in enumerate(checks, start=1):
+            self._send(check)
+            if self._clock.left <= 0:
+                self._send(Note("sampled", f"{len(calls) - done} kernels were not checked alone: no time was left"))
+                break
+
+    def unjudged(self, number: int, reason: str) -> Gradient | Note:
+        """The record of what could not be judged: a group, or (after the last of them) the kernels alone."""
+        if number >= len(self.groups):
+            return Note("kernels", f"the kernels' adjoints alone were not checked: {reason}")
+        return self._record(self.groups[number], inconclusive(reason))
+
+    def _judged(self, group: Group, remaining: int) -> Gradient:
+        obstacle = self._obstacle(group)
+        if obstacle:
+            return self._record(group, inconclusive(obstacle))
+        try:
+            window = Window(self._machine, self.analysis, group.start, group.backwards)
+            found = self._measurer.measure(group, window, self._effort(group, window, remaining))
+            if found.status is GradientStatus.INCONCLUSIVE and self._may_try_harder(group):
+                found = self._measurer.measure(group, window, FULL)
+        except NotExact as error:
+            return self._record(group, inconclusive(str(error)))
+        except OutOfBudget:
+            return self._record(group, inconclusive("the time limit left no time for it"))
+        if found.status in (GradientStatus.FAIL, GradientStatus.INCONCLUSIVE):
+            held = self._off_tape.held_constant(group, found)
+            if held is not None:
+                return self._record(group, held, signature="held-constant")
+        loop = self._host_loop.found(group, window, found)
+        if loop:
+            ruled = self._host_loop.arbitrated(group, window, found)
+            if isinstance(ruled, str):
+                return self._record(group, inconclusive(f"{loop}; {ruled}", found), signature="host-loop")
+            if ruled is not found:
+                return self._record(group, ruled, signature="host-loop")
+        if found.status is not GradientStatus.FAIL:
+            return self._record(group, found)
+        return self._explained(group, found)
+
+    def _effort(self, group: Group, window: Window, remaining: int) -> Effort:
+        """As much as the time that falls to this group allows."""
+        share = max(self._clock.aim_left, 0.0) / remaining / max(window.seconds, 1e-6)
+        if share > FULL.directions * FULL.evaluations / 3:
+            return FULL
+        return LESS if share > LESS.directions * LESS.evaluations / 2 and group.used is not None else LEAST
+
+    def _may_try_harder(self, group: Group) -> bool:
+        return group.used is not None and self._clock.aim_left > -2.0 * self._clock.aim
+
+    def _obstacle(self, group: Group) -> str:
+        for begin in group.backwards:
+            elsewhere = {entry.device for entry in begin.entries if entry is not None} - {"cpu"}
+            if elsewhere:
+                return f"it ran on {', '.join(sorted(elsewhere))}: gradients are verified on the CPU (--device cpu)"
+            if begin.end is None or not begin.end.complete:
+                return "the operations of this backward call could not be matched to the tape's entries"
+            if any(entry is not None and entry.time < self._log.base for entry in begin.entries):
+                return "its tape was recorded before the part of the run that is looked at"
+            if begin.number in self.survey.inexact:
+                return "running the recorded operations again does not give the program's loss bit for bit"
+        unknown = [
+            operation
+            for operation in self._log.between(group.start, group.stop)
+            if isinstance(operation, KernelCall) and operation.unknown and operation.inside is None
+        ]
+        if unknown:
+            return f"a launch of {unknown[0].name} reaches memory that nobody knows"
+        if self._clock.left <= 0:
+            return "the time limit left no time for it"
+        return ""
+
+    # finite differences ---------------------------------------------------------------------------------------------
+
+    # why it is wrong ------------------------------------------------------------------------------------------------
+
+    def _explained(self, group: Group, found: Measurement) -> Gradient:
+        telling = measured(found.vectors, found.judged)
+        try:
+            backward = BackwardPass(self._machine, self.analysis, group)
+            if not np.array_equal(backward.gradient(frozenset()), group.consumed, equal_nan=True):
+                return self._record(group, found)
+            diagnosis = diagnose(backward, telling, self.analysis)
+        except (TooLarge, OutOfBudget):
+            return self._record(group, found)
+        signature = _signature(found)
+        if diagnosis is None:
+            return self._record(group, _doubted(found), signature=signature)
+        culprits = self._culprits(backward, telling, diagnosis.repairs)
+        return self._record(group, found, diagnosis.repairs, diagnosis.others, culprits, signature)
+
+    def _culprits(
+        self, backward: BackwardPass, telling: Sequence[Measured], repairs: tuple[Repair, ...]
+    ) -> tuple[Culprit, ...]:
+        finder = Culprits(backward, self.analysis, telling, repairs, lambda: self._clock.left > 0)
+        return tuple(culprit for repair in repairs for culprit in finder.of(repair))
+
+    # host data in the loop ------------------------------------------------------------------------------------------
+
+    # the answer -----------------------------------------------------------------------------------------------------
+
+    def _record(
+        self,
+        group: Group,
+        found: Measurement,
+        repairs: tuple[Repair, ...] = (),
+        others: tuple[tuple[Repair, ...], ...] = (),
+        culprits: tuple[Culprit, ...] = (),
+        signature: str = "",
+    ) -> Gradient:
+        leaf = group.leaf
+        return Gradient(
+            leaf=leaf_name(leaf),
+            memory=leaf.memory.number,
+            allocated=places(leaf.memory.stack),
+            backward=tuple(places(begin.stack) for begin in group.backwards),
+            group=group.number,
+            status=found.status,
+            reason=found.reason,
+            ad=found.ad,
+            fd=found.fd,
+            relative_error=found.relative_error,
+            directions=found.judged,
+            signature=signature,
+            repaired_by=repairs,
+            culprits=culprits,
+            consumed_at=places(group.used.stack) if group.used is not None else (),
+            also_repaired_by=others,
+            method=found.method,
+        )
+
+
+def _doubted(found: Measurement) -> Measurement:
+    """A failure that nothing explains, of a leaf whose other directions are rough, is no proof.
+
+    Silhouettes and contacts make the objective jump: the tape leaves the jumps out, differences take them in.
+    """
+    failed = [direction for direction in found.judged if direction.status is GradientStatus.FAIL]
+    rough = [d for d in found.judged if d.status is GradientStatus.INCONCLUSIVE and d.reason.startswith(ROUGH)]
+    if len(rough) < len(failed):
+        return found
+    return otherwise(found, GradientStatus.INCONCLUSIVE, f"rough in other directions ({rough[0].reason})")
+
+
+def _overrun(call: KernelCall, memory: Memory) -> KernelCheck:
+    """A launch that writes behind the end of an array: found by what lies there, before it destroys anything."""
+    of = memory.gradient_of if memory.gradient_of is not None else memory
+    what = "the gradient of the array" if memory.gradient_of is not None else "the array"
+    where = f" allocated at {place(of.stack)}" if of.stack else ""
+    which = "adjoint" if call.adjoint else "forward code"
+    return KernelCheck(
+        kernel=call.name,
+        defined=definition(call.kernel),
+        launched=places(call.stack),
+        status=GradientStatus.FAIL,
+        reason=f"its {which} writes behind the end of {what}{where}",
+        ad=float("nan"),
+        fd=float("nan"),
+    )
+
+
+def _importance(group: Group) -> tuple[bool, int, int]:
+    """Gradients that somebody uses first, in the order of the program."""
+    return (group.used is None, group.number, group.stop)
+
+
+def _signature(found: Measurement) -> str:
+    """A constant ratio of gradient and difference in all directions: a small whole number, its inverse, 0 or -1."""
+    ratios = [d.ad / d.fd for d in found.judged if d.status is GradientStatus.FAIL and d.fd and np.isfinite(d.ad)]
+    if not ratios or max(ratios) - min(ratios) > 0.02 * abs(ratios[0]):
+        return ""
+    ratio = float(np.median(ratios))
+    if abs(ratio) < 1e-9:
+        return "zero"
+    for candidate in (ratio, 1.0 / ratio):
+        if 1.5 < abs(candidate) < 1000.0 and abs(candidate - round(candidate)) < 0.005 + 0.001 * abs(candidate):
+            return f"ratio {ratio:.4g}"
+    return "opposite" if abs(ratio + 1.0) < 0.02 else ""
+
+
+_ASSIGNED = re.compile(r"^\s*((?:\w+\.)*\w+)(?:\s*:[^=]+)?\s*=[^=]")
+
+
+def leaf_name(leaf: Leaf) -> str:
+    """What the user calls it: the name it is assigned to where it (or a helper) is called, else the parameter."""
+    for code, line in leaf.memory.stack[:3]:
+        text = linecache.getline(code.co_filename, line)
+        match = _ASSIGNED.match(text)
+        if match:
+            return match[1]
+        if not text.lstrip().startswith("return "):
+            break
+    return leaf.parameter

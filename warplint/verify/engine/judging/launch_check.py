@@ -1,0 +1,215 @@
+"""The adjoint of every distinct kernel alone: one recorded launch of it, on the memory that it found."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from warplint.verify.engine.differences.finite_difference import EPS32, EPS64, OutOfBudget
+from warplint.verify.engine.execution.accesses import view_of
+from warplint.verify.engine.execution.memory import Contents
+from warplint.verify.engine.execution.operations import KernelCall
+from warplint.verify.engine.execution.views import FloatView
+from warplint.verify.engine.judging.culprits import places
+from warplint.verify.engine.kernels.kernel_check import OperationCheck, State, check_operation
+from warplint.verify.engine.replaying.groups import Analysis
+from warplint.verify.engine.replaying.replay import Machine
+from warplint.verify.engine.warp_modules import definition
+from warplint.verify.engine.warp_values import ArraySlot, Packed, adjoint_parameters, copied, descriptor
+from warplint.verify.records import GradientStatus, KernelCheck
+
+EPS16 = 2.0**-10
+STEPS = (0.03, 30.0, 3e4)
+"""Relative steps: the first is the largest that finite differences take, the others show what rounding swallowed."""
+LEAST, MOST = 60, 400
+"""Forward runs that the check of one launch may take."""
+LARGEST = 1 << 26
+"""Bytes touched by a launch that is checked at most."""
+
+
+def first_launches(analysis: Analysis) -> list[KernelCall]:
+    """One taped launch of each kernel whose adjoint some backward call ran, in order."""
+    found: dict[int, KernelCall] = {}
+    for begin in analysis.log.backwards:
+        for entry in begin.entries:
+            call = entry.forward if entry is not None else None
+            if isinstance(call, KernelCall) and entry is not None and entry.enabled and call.hooks.backward is not None:
+                found.setdefault(id(call.kernel), call)
+    return sorted(found.values(), key=lambda call: call.index)
+
+
+def check_launches(
+    machine: Machine, analysis: Analysis, calls: list[KernelCall], rng: np.random.Generator, seconds: float
+) -> Iterator[KernelCheck]:
+    """Check one launch after the other, going through the log once; ``seconds`` is about what each may take."""
+    position: int | None = None
+    for call in calls:
+        if position is None:
+            machine.rewind(call.index)
+        else:
+            machine.run(position, call.index)
+        position = call.index
+        found = _checked(call, analysis, rng, seconds)
+        if found is not None:
+            yield KernelCheck(
+                kernel=call.name,
+                defined=definition(call.kernel),
+                launched=places(call.stack),
+                status=found.status,
+                reason=found.reason,
+                ad=found.ad,
+                fd=found.fd,
+                argument=found.argument,
+            )
+
+
+def _checked(call: KernelCall, analysis: Analysis, rng: np.random.Generator, seconds: float) -> OperationCheck | None:
+    """The check over all arrays; a failure counts if it is there too over those alone that have a gradient.
+
+    The program does not differentiate through the others (a residual that the host reads): their share of the adjoint
+    is never run.
+    """
+    bound = [(slot, view_of(call, slot)) for slot in call.layout.slots]
+    arrays = [(slot, view) for slot, view in bound if view is not None]
+    found = LaunchCheck(call, analysis, arrays).run(rng, seconds)
+    if found is None or found.status is not GradientStatus.FAIL:
+        return found
+    with_gradient = [(slot, view) for slot, view in arrays if descriptor(call.params[slot.parameter], slot.offset).grad]
+    if len(with_gradient) == len(arrays):
+        return found
+    return LaunchCheck(call, analysis, with_gradient).run(rng, seconds) or found
+
+
+class LaunchCheck:
+    """One launch as a function of its arrays (or of some of them), and its adjoint; memory is left as it was found."""
+
+    def __init__(self, call: KernelCall, analysis: Analysis, arrays: list[tuple[ArraySlot, FloatView]]) -> None:
+        self._call = call
+        self._before = Contents(call.touched)
+        self._views: dict[str, FloatView] = {}
+        self._slots: dict[str, list[tuple[int, int, int]]] = {}
+        self._written: list[str] = []
+        for slot, view in arrays:
+            name = self._same_memory(view) or slot.path
+            self._views.setdefault(name, view)
+            offset = view.address - self._views[name].address
+            self._slots.setdefault(name, []).append((slot.parameter, slot.offset, offset))
+            if analysis.survey.accesses.of(call, slot).writes and name not in self._written:
+                self._written.append(name)
+
+    def _same_memory(self, view: FloatView) -> str | None:
+        """The array, bound already, that this one shares memory with."""
+        low, stop = view.span
+        for name, other in self._views.items():
+            start, end = other.span
+            if low < end and start < stop:
+                return name
+        return None
+
+    def run(self, rng: np.random.Generator, seconds: float) -> OperationCheck | None:
+        """The judgement; None where there is nothing to differentiate, or it is too large."""
+        if not self._written or sum(memory.size for memory in self._call.touched) > LARGEST:
+            return None
+        if any(memory.canary_is_dead() for memory in self._call.touched):
+            return None
+        inputs = {name: view.read() for name, view in self._views.items()}
+        sizes = [view.kind.itemsize for view in self._views.values()]
+        epsilon = {2: EPS16, 4: EPS32, 8: EPS64}[min(sizes)]
+        began = time.perf_counter()
+        self._forward({})
+        budget = int(min(MOST, max(LEAST, seconds / (time.perf_counter() - began))))
+        try:
+            found = check_operation(
+                self._forward, self._adjoint, inputs, self._written, rng, dtype_eps=epsilon, budget=budget
+            )
+            return self._doubted(found, inputs, epsilon)
+        except OutOfBudget:
+            return None
+        finally:
+            self._before.restore()
+
+    def _doubted(self, found: OperationCheck, inputs: State, epsilon: float) -> OperationCheck:
+        """A failure is no proof where a change of the argument drowns in the rounding of what it changes."""
+        if found.status is not GradientStatus.FAIL or found.argument not in inputs:
+            return found
+        values = np.asarray(inputs[found.argument])
+        base = self._forward({})
+        after = [self._forward({found.argument: (values * (1.0 + step)).astype(values.dtype)}) for step in STEPS]
+        change = rounding = 0.0
+        for name, start in base.items():
+            known = np.isfinite(start) & np.isfinite(after[0][name])
+            moving = np.logical_or.reduce([np.isfinite(state[name]) & (state[name] != start) for state in after])
+            first = after[0][name][known & moving].astype(np.float64)
+            change += float(np.sum(np.abs(first - start[known & moving])))
+            rounding += float(np.sum(epsilon * np.abs(first)))
+        if change > 32.0 * rounding:
+            return found
+        reason = f"`{found.argument}`: what it changes is within {change / max(rounding, 1e-300):.0f} units of rounding"
+        return dataclasses.replace(found, status=GradientStatus.INCONCLUSIVE, reason=reason)
+
+    def _forward(self, values: State) -> State:
+        self._before.restore()
+        for name, array in values.items():
+            self._views[name].write(array)
+        self._call.run()
+        return {name: self._views[name].read() for name in self._written}
+
+    def _adjoint(self, cotangents: State) -> State:
+        """The gradients afterwards; in float64 where the adjoint adds to what it finds, so that no share is lost.
+
+        A contribution that is small beside the starting gradient would be rounded away in it: it is taken from a run
+        that starts from zero, once it is seen that the two runs are the same but for the start.
+        """
+        whole = self._run_adjoint(cotangents)
+        pure = {name: array for name, array in cotangents.items() if name in self._written}
+        alone = self._run_adjoint(pure)
+        result = dict(whole)
+        for name in self._views:
+            if name in self._written or name not in cotangents:
+                continue
+            start = np.asarray(cotangents[name], dtype=np.float64)
+            added = start + alone[name].astype(np.float64)
+            room = 8 * np.finfo(whole[name].dtype).eps * (np.abs(start) + np.abs(added))
+            if bool((np.abs(whole[name] - added) <= room).all()):
+                result[name] = added
+        return result
+
+    def _run_adjoint(self, cotangents: State) -> State:
+        """On the memory that the launch left, as a tape finds it when nothing else has overwritten it."""
+        self._before.restore()
+        self._call.run()
+        gradients = {name: self._gradient(name) for name in self._views}
+        for name, array in cotangents.items():
+            self._in(gradients[name], name).write(np.asarray(array))
+        params = copied(self._call.params)
+        params += adjoint_parameters(params)
+        count = len(self._call.layout.names)
+        for name, slots in self._slots.items():
+            for parameter, offset, shift in slots:
+                data = descriptor(params[parameter], offset)
+                adjoint = descriptor(params[parameter + count], offset)
+                data.grad = adjoint.data = self._address(gradients[name], name) + shift
+                adjoint.ndim, data.flags = data.ndim, 0
+                for axis in range(int(data.ndim)):
+                    adjoint.shape[axis], adjoint.strides[axis] = data.shape[axis], data.strides[axis]
+        Packed(self._call.kernel, self._call.hooks, params, adjoint=True)()
+        return {name: self._in(gradient, name).read() for name, gradient in gradients.items()}
+
+    def _gradient(self, name: str) -> npt.NDArray[np.uint8]:
+        """A zeroed buffer for the gradient, with room around it for adjoints that leave their bounds."""
+        low, stop = self._views[name].span
+        return np.zeros(stop - low + 2 * _MARGIN, dtype=np.uint8)
+
+    def _address(self, buffer: npt.NDArray[np.uint8], name: str) -> int:
+        view = self._views[name]
+        return int(buffer.ctypes.data) + _MARGIN + view.address - view.span[0]
+
+    def _in(self, buffer: npt.NDArray[np.uint8], name: str) -> FloatView:
+        return self._views[name].at(self._address(buffer, name))
+
+
+_MARGIN = 256

@@ -1,0 +1,234 @@
+"""A kernel checked alone: launched on made inputs, its adjoint against finite differences, argument by argument."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import warp
+
+from warplint.verify.engine.kernels.kernel_check import ArgumentCheck, State, check_operation, weightiest
+from warplint.verify.engine.kernels.made_inputs import GENERAL, Draw, MadeArray, MadeInputs, Unmakeable, make_inputs
+from warplint.verify.engine.warp_values import adjoint_enabled
+from warplint.verify.records import GradientStatus
+
+wp: Any = warp
+
+TILE_BLOCK = 32
+LAUNCHES = 600
+"""So many launches at most for each array that is judged."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many threads along each axis, and the value of every integer scalar (a count, a width, a mode)."""
+
+    threads: int
+    integer: int
+
+
+SIZES = (Size(4, 4), Size(2, 2), Size(3, 1), Size(1, 1), Size(4, 0))
+"""Tried in turn until the kernel stays within its arrays and writes something."""
+
+
+@dataclass(frozen=True)
+class Unusable(Exception):
+    """These inputs say nothing about the kernel."""
+
+    reason: str
+
+
+def check_kernel(kernel: Any, seed: int, draws: Sequence[Draw] = GENERAL) -> tuple[ArgumentCheck, ...]:
+    """Judge the adjoint of ``kernel``: one check for each floating-point array, the worst of several draws.
+
+    Where the kernel cannot be judged there is a single check, inconclusive, without a name. Names and elements are
+    those of the kernel's parameters; an element outside its array is one beside it, where the adjoint wrote.
+    """
+    try:
+        launcher = Launcher.of(kernel)
+        size = _fitting_size(launcher, seed, draws)
+    except (Unmakeable, Unusable) as problem:
+        return (_unjudged(str(getattr(problem, "reason", problem))),)
+    found: dict[str, list[ArgumentCheck]] = {}
+    problems: list[str] = []
+    for number, draw in enumerate(draws):
+        try:
+            for check in MadeLaunch.on(launcher, size, draw, seed + number).check():
+                found.setdefault(check.name, []).append(check)
+        except Unusable as problem:
+            problems.append(problem.reason)
+    if not found:
+        return (_unjudged(next(iter(problems), "it was given no inputs")),)
+    return tuple(weightiest(checks) for checks in found.values())
+
+
+def _unjudged(reason: str) -> ArgumentCheck:
+    return ArgumentCheck("", GradientStatus.INCONCLUSIVE, reason, math.nan, math.nan)
+
+
+def _fitting_size(launcher: Launcher, seed: int, draws: Sequence[Draw]) -> Size:
+    """The first size at which some draw can be used."""
+    reason = ""
+    for size in SIZES:
+        for draw in draws:
+            try:
+                MadeLaunch.on(launcher, size, draw, seed).written()
+                return size
+            except Unusable as problem:
+                reason = reason or problem.reason
+    raise Unusable(reason)
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """How a kernel is launched: along how many axes, in tiles or not."""
+
+    kernel: Any
+    axes: int
+    tiled: bool
+
+    @classmethod
+    def of(cls, kernel: Any) -> Launcher:
+        """Read it off the kernel's source.
+
+        Raises:
+            Unusable: it has no adjoint, or its source cannot be read.
+        """
+        if not adjoint_enabled(kernel):
+            raise Unusable("it is compiled without an adjoint")
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(kernel.func)))
+        except (OSError, TypeError, SyntaxError) as error:
+            raise Unusable(f"its source cannot be read: {error}") from error
+        axes = 1
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and _calls(node.value, "tid") and isinstance(node.targets[0], ast.Tuple):
+                axes = len(node.targets[0].elts)
+        tiled = any(isinstance(node, ast.Attribute) and node.attr.startswith("tile_") for node in ast.walk(tree))
+        return cls(kernel, axes, tiled)
+
+    def launch(self, threads: int, arguments: Sequence[Any]) -> None:
+        """Launch it with so many threads (or tiles) along every axis."""
+        dim, inputs = (threads,) * self.axes, list(arguments)
+        if self.tiled:
+            wp.launch_tiled(self.kernel, dim=dim, inputs=inputs, block_dim=TILE_BLOCK, device="cpu")
+        else:
+            wp.launch(self.kernel, dim=dim, inputs=inputs, device="cpu")
+
+
+def _calls(value: ast.expr, name: str) -> bool:
+    function = value.func if isinstance(value, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr == name
+
+
+@dataclass
+class MadeLaunch:
+    """One launch on inputs of one draw, as a function of the arrays' floating-point parts, with its adjoint."""
+
+    made: MadeInputs
+    launcher: Launcher
+    size: Size
+    seed: int
+    tape: Any
+
+    @classmethod
+    def on(cls, launcher: Launcher, size: Size, draw: Draw, seed: int) -> MadeLaunch:
+        """Make the inputs and record the launch; nothing is asked yet.
+
+        Raises:
+            Unmakeable: a parameter can only be given by a program.
+            Unusable: the launch is refused.
+        """
+        rng = np.random.default_rng(seed)
+        made = make_inputs(launcher.kernel.func, rng, size.integer)
+        for array in made.arrays:
+            array.draw(rng, draw)
+            array.restore()
+        tape = wp.Tape()
+        try:
+            with tape:
+                launcher.launch(size.threads, made.arguments)
+        except Exception as error:
+            raise Unusable(f"its launch is refused: {_first_line(error)}") from error
+        return cls(made, launcher, size, seed, tape)
+
+    def written(self) -> tuple[str, ...]:
+        """The floating-point parts that the launch changes.
+
+        Raises:
+            Unusable: it writes beyond its arrays, or nothing, or values that are no numbers.
+        """
+        escaped = self.made.escaped()
+        if escaped:
+            raise Unusable(f"it reaches beyond `{escaped}` at every size that was tried")
+        changed = []
+        for array, name, path in self._parts():
+            after, before = array.part(array.buffer.numpy(), path), array.part(array.initial, path)
+            if not np.all(np.isfinite(after)):
+                raise Unusable(f"it writes values to `{name}` that are no numbers")
+            if not np.array_equal(after, before):
+                changed.append(name)
+        if not changed:
+            raise Unusable("it writes no floating-point number on the inputs that were made for it")
+        return tuple(changed)
+
+    def check(self) -> list[ArgumentCheck]:
+        """Judge it; the checks' elements are in the arrays' own indices."""
+        written = self.written()
+        parts = {name: (array, path) for array, name, path in self._parts()}
+        inputs = {name: array.part(array.initial, path).copy() for name, (array, path) in parts.items()}
+
+        def forward(values: State) -> State:
+            self._restore(values)
+            self.launcher.launch(self.size.threads, self.made.arguments)
+            return {name: self._read(*parts[name]) for name in written}
+
+        def adjoint(cotangents: State) -> State:
+            self._restore({})
+            self.launcher.launch(self.size.threads, self.made.arguments)
+            for array in self.made.arrays:
+                if array.floats:
+                    array.buffer.grad.zero_()
+            for name, (array, path) in parts.items():
+                array.part(array.buffer.grad.numpy(), path)[...] = cotangents[name]
+            self.tape.backward()
+            if self.made.escaped():
+                raise Unusable(f"its adjoint reaches beyond the padding of `{self.made.escaped()}`")
+            return {name: array.part(array.buffer.grad.numpy(), path).copy() for name, (array, path) in parts.items()}
+
+        rng, budget = np.random.default_rng(self.seed), LAUNCHES * len(inputs)
+        found = check_operation(forward, adjoint, inputs, written, rng, dtype_eps=self.made.eps, budget=budget)
+        return [_in_its_array(check, parts[check.name][0]) for check in found.arguments]
+
+    def _parts(self) -> list[tuple[MadeArray, str, tuple[str, ...]]]:
+        return [(array, name, path) for array in self.made.arrays for name, path in array.floats]
+
+    def _read(self, array: MadeArray, path: tuple[str, ...]) -> Any:
+        return array.part(array.buffer.numpy(), path).copy()
+
+    def _restore(self, values: State) -> None:
+        for array in self.made.arrays:
+            array.restore()
+        for array, name, path in self._parts():
+            if name in values:
+                array.part(array.buffer.numpy(), path)[...] = values[name]
+
+
+def _in_its_array(check: ArgumentCheck, array: MadeArray) -> ArgumentCheck:
+    if not check.element:
+        return check
+    element = array.place(check.element)
+    moved = replace(check, element=element)
+    outside = check.status is GradientStatus.FAIL and len(element) < len(check.element) + array.argument.ndim - 1
+    outside = outside or not 0 <= element[0] < array.argument.shape[0]
+    return replace(moved, reason=f"beside the array: {check.reason}") if outside else moved
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,113 @@
+"""Running a log again: states rebuilt from checkpoints, bit for bit, and windows of it with something changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warplint.verify.engine.execution.accesses import AccessTable
+from warplint.verify.engine.execution.log import Log
+from warplint.verify.engine.execution.memory import Contents, Memory
+from warplint.verify.engine.execution.operations import BackwardBegin, KernelCall, NativeCall, Operation
+
+
+class NotExact(Exception):
+    """The replay does not reproduce what the program computed: no verdict may rest on it."""
+
+
+class Machine:
+    """Runs operations of a log in this process's memory. Only for a process that may be thrown away."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+
+    def rewind(self, index: int) -> None:
+        """Bring memory to the state just before operation ``index``."""
+        epoch = self.log.checkpoints.at(index)
+        self.log.checkpoints.restore(max(epoch, 0))
+        self.run(self.log.checkpoints.starts[max(epoch, 0)], index)
+
+    def run(self, start: int, stop: int, before: Callable[[Operation], bool] | None = None) -> None:
+        """Run operations ``[start, stop)``; ``before`` sees each one first and may say that it has run it itself."""
+        for operation in self.log.between(start, stop):
+            if before is None or not before(operation):
+                operation.run()
+
+    def touched(self, start: int, stop: int) -> dict[Memory, None]:
+        """Memories that the operations ``[start, stop)`` touch, in the order of their first touch."""
+        found: dict[Memory, None] = {}
+        for operation in self.log.between(start, stop):
+            found.update(dict.fromkeys(operation.touched))
+        return found
+
+
+class Survey:
+    """One run of the whole log: is it exact, and what does each kernel do with its arrays?
+
+    ``inexact`` are the backward calls whose loss did not come out bit for bit; ``exact`` says that all memory did.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.accesses = AccessTable()
+        self.inexact: set[int] = set()
+        self.exact = True
+        self.changed: dict[int, frozenset[Memory]] = {}
+        """For native utilities whose arguments do not say it: the memories that changed."""
+        self.overruns: list[tuple[KernelCall, Memory]] = []
+        """Launches that write behind the end of an allocation, once for each memory."""
+        self._machine = machine
+
+    def run(self) -> None:
+        """Run the log from its first checkpoint to its end."""
+        log = self._machine.log
+        end = Contents(self._machine.touched(log.base, log.next_index))
+        log.checkpoints.restore(0)
+        for memory in end.saved:
+            memory.guard()
+        self._machine.run(log.base, log.next_index, self._visit)
+        differing = [memory for memory, copy in end.saved.items() if not np.array_equal(memory.live(), copy)]
+        self.exact = not differing
+        end.restore()
+
+    def _look_behind(self, call: KernelCall) -> None:
+        """Notice a launch that leaves the bounds of an array; each memory once, since its guard is broken then."""
+        for memory in call.touched:
+            if memory.padded and memory.canary_is_dead():
+                memory.guard()
+                if all(other is not memory for _, other in self.overruns):
+                    self.overruns.append((call, memory))
+
+    def _from_graph(self, operation: Operation) -> bool:
+        """Operations of a captured graph ran natively: what gradients held in between is learnt only now."""
+        return operation.graph is not None and operation.inside is None
+
+    def _keep_gradients(self, operation: Operation) -> None:
+        log = self._machine.log
+        for memory in operation.touched:
+            if memory in log.gradients:
+                log.keep_gradient(memory, operation.index)
+
+    def _visit(self, operation: Operation) -> bool:
+        if self._from_graph(operation):
+            self._keep_gradients(operation)
+        if isinstance(operation, KernelCall):
+            if not self.accesses.learn(operation):
+                operation.run()
+            self._look_behind(operation)
+            return True
+        if isinstance(operation, BackwardBegin) and not _loss_is_as_recorded(operation):
+            self.inexact.add(operation.number)
+        if isinstance(operation, NativeCall) and not operation.exact:
+            before = Contents(operation.touched)
+            operation.run()
+            changed = [m for m, copy in before.saved.items() if not np.array_equal(m.live(), copy)]
+            self.changed[operation.index] = frozenset(changed)
+            return True
+        return False
+
+
+def _loss_is_as_recorded(begin: BackwardBegin) -> bool:
+    if begin.loss is None or begin.loss_bytes is None:
+        return True
+    return bool(np.array_equal(begin.loss.read(), begin.loss_bytes))

@@ -1,0 +1,325 @@
+"""A window of the log that is run again and again with a leaf moved: the objective of finite differences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from warplint.verify.engine.execution.accesses import view_of
+from warplint.verify.engine.execution.memory import Bytes, Contents, Memory, Range
+from warplint.verify.engine.execution.operations import (
+    BackwardBegin,
+    HostRead,
+    HostWrite,
+    KernelCall,
+    NativeCall,
+    Operation,
+)
+from warplint.verify.engine.execution.views import FloatView
+from warplint.verify.engine.replaying.groups import Analysis, Leaf, goes_on_from, handed_on_by
+from warplint.verify.engine.replaying.replay import Machine, NotExact
+from warplint.verify.engine.warp_values import Scalars, descriptor
+
+Mover = Callable[[npt.NDArray[np.generic]], npt.NDArray[np.generic]]
+"""The leaf's numbers, moved."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The scalar that was given to ``backward``."""
+
+    where: Range
+    scalars: Scalars
+
+    def value(self) -> float:
+        """In float64."""
+        assert self.scalars.kind is not None
+        return float(self.where.read().view(self.scalars.kind)[0])
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """``sum(seed * output)``: what a backward call with seeds differentiates."""
+
+    view: FloatView
+    seed: npt.NDArray[np.float64]
+
+    def value(self) -> float:
+        """In float64."""
+        return float(np.sum(self.view.read().astype(np.float64) * self.seed))
+
+
+Term = Loss | Seeded
+
+
+@dataclass
+class Frozen:
+    """An operation that hands gradients on to data (an optimiser's step): repeated as it came out, not run again."""
+
+    operation: Operation
+    images: list[tuple[Memory, Bytes]] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Put its results there."""
+        for memory, contents in self.images:
+            memory.write(contents)
+
+
+class Window:
+    """Operations ``[start, stop]`` of a log, from the state before ``start``; ``backwards`` lie in it.
+
+    ``held`` are operations whose results are repeated instead of being computed again, besides those that hand
+    gradients on. Only the steps that the objective hangs on are run, as far as the kernels' accesses tell; where that
+    turns out to be wrong (:meth:`check`), all of them. ``seconds`` is what one evaluation takes. Raises
+    :class:`NotExact` where the objective does not come out bit for bit.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        analysis: Analysis,
+        start: int,
+        backwards: Sequence[BackwardBegin],
+        held: frozenset[int] = frozenset(),
+    ) -> None:
+        self.start = start
+        self.stop = backwards[-1].index
+        self.backwards = tuple(backwards)
+        self.terms: dict[int, tuple[Term, ...]] = {}
+        self._machine = machine
+        self._analysis = analysis
+        self._log = machine.log
+        self._held = held
+        self._all: list[Operation | Frozen] = []
+        self._everything = self._prepare()
+        self._steps = list(self._needed())
+        self._base = self._worth_restoring()
+        self.unmoved = self.evaluate({}, _unmoved)
+        if not _same(self.unmoved, self._recorded):
+            self._run_everything()
+            self.unmoved = self.evaluate({}, _unmoved)
+        if not _same(self.unmoved, self._recorded):
+            raise NotExact(f"the replayed objective is {self.unmoved!r}, the program's was {self._recorded!r}")
+        began = time.perf_counter()
+        self.evaluate({}, _unmoved)
+        self.seconds = time.perf_counter() - began
+
+    def _run_everything(self) -> None:
+        self._steps, self._base = self._all, self._everything
+
+    def check(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf) -> None:
+        """Compare a moved evaluation with one that leaves nothing out; fall back to that where they differ."""
+        if self._steps is self._all:
+            return
+        short = self.evaluate(rewrites, move, leaf)
+        steps, base = self._steps, self._base
+        self._run_everything()
+        if _same(self.evaluate(rewrites, move, leaf), short):
+            self._everything.restore()
+            self._steps, self._base = steps, base
+
+    # preparing ----------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> Contents:
+        self._machine.rewind(self.start)
+        base = Contents(self._machine.touched(self.start, self.stop))
+        wanted = {begin.index for begin in self.backwards}
+        self._recorded = 0.0
+        for operation in self._log.between(self.start, self.stop + 1):
+            if operation.index in wanted:
+                assert isinstance(operation, BackwardBegin)
+                self.terms[operation.index] = tuple(self._terms(operation))
+                self._recorded += sum(term.value() for term in self.terms[operation.index])
+                self._all.append(operation)
+            elif operation.inside is not None or self._only_gradients(operation):
+                operation.run()
+            elif operation.index in self._held or self._hands_gradients_on(operation):
+                self._all.append(self._freeze(operation))
+            elif isinstance(operation, KernelCall | NativeCall | HostWrite):
+                operation.run()
+                self._all.append(operation)
+        return base
+
+    def _worth_restoring(self) -> Contents:
+        """The memories that the steps write; what they only read stays as it is."""
+        written: set[Memory] = set(self._term_memories())
+        for step in self._steps:
+            if isinstance(step, Frozen):
+                written.update(memory for memory, _ in step.images)
+            elif not isinstance(step, BackwardBegin):
+                written.update(where.memory for where, _ in self._analysis.writes(step))
+        kept = Contents()
+        kept.saved = {memory: copy for memory, copy in self._everything.saved.items() if memory in written}
+        self._everything.restore()
+        return kept
+
+    def _only_gradients(self, operation: Operation) -> bool:
+        touched = operation.touched
+        return bool(touched) and all(memory in self._log.gradients for memory in touched)
+
+    def _hands_gradients_on(self, operation: Operation) -> bool:
+        gradients = self._log.gradients
+        if not any(memory in gradients for memory in operation.touched):
+            return False
+        reads = any(where.memory in gradients for where in self._analysis.reads(operation))
+        return reads and any(where.memory not in gradients for where, _ in self._analysis.writes(operation))
+
+    def _freeze(self, operation: Operation) -> Frozen:
+        before = Contents(operation.touched)
+        operation.run()
+        made = Frozen(operation)
+        for where, _ in self._analysis.writes(operation):
+            memory = where.memory
+            if memory in self._log.gradients or any(memory is done for done, _ in made.images):
+                continue
+            if operation.index in self._held or not np.array_equal(memory.live(), before.saved[memory]):
+                made.images.append((memory, memory.read()))
+        return made
+
+    def _needed(self) -> Iterator[Operation | Frozen]:
+        """The steps that the objective hangs on, going back from it."""
+        wanted = set(self._term_memories())
+        kept: list[Operation | Frozen] = []
+        for step in reversed(self._all):
+            if isinstance(step, BackwardBegin):
+                kept.append(step)
+                continue
+            if isinstance(step, Frozen):
+                written = {memory for memory, _ in step.images}
+            else:
+                written = {where.memory for where, _ in self._analysis.writes(step)}
+            touched = _touched(step)
+            if written & wanted or (isinstance(step, NativeCall) and not step.exact):
+                wanted.update(touched)
+                kept.append(step)
+        return reversed(kept)
+
+    def _term_memories(self) -> list[Memory]:
+        found: list[Memory] = []
+        for terms in self.terms.values():
+            for term in terms:
+                address = term.where.address if isinstance(term, Loss) else term.view.address
+                memory = self._log.memories.find(address)
+                if memory is not None:
+                    found.append(memory)
+        return found
+
+    def _terms(self, begin: BackwardBegin) -> Iterator[Term]:
+        if begin.loss is not None and begin.loss_kind.kind is not None:
+            yield Loss(begin.loss, begin.loss_kind)
+        for array, seed, scalars in begin.seeds:
+            if scalars.kind is not None:
+                yield Seeded(FloatView.of(array, scalars), FloatView.of(seed, scalars).read().astype(np.float64))
+        yield from self._seeds_in_gradients(begin, explicit=begin.loss is not None or bool(begin.seeds))
+
+    def _seeds_in_gradients(self, begin: BackwardBegin, explicit: bool) -> Iterator[Seeded]:
+        """Without a loss, whatever the gradients of the tape's results hold is the seed.
+
+        What a backward has left there whose tape goes on from these results (tapes run backwards through time) is a
+        seed even beside a loss, but where that backward lies in the window, it belongs to its objective already.
+        """
+        seen: set[int] = set()
+        for entry in reversed(begin.entries):
+            call = entry.forward if entry is not None else None
+            if not isinstance(call, KernelCall):
+                continue
+            for slot in call.layout.slots:
+                view = view_of(call, slot)
+                grad = int(descriptor(call.params[slot.parameter], slot.offset).grad)
+                if view is None or not grad or view.address in seen:
+                    continue
+                access = self._analysis.survey.accesses.of(call, slot)
+                seed = view.at(grad).read().astype(np.float64)
+                memory = self._log.memories.find(grad)
+                giver = handed_on_by(memory, begin, self._analysis) if memory is not None else None
+                if giver in self.backwards or (explicit and not self._is_link(giver, call, view)):
+                    continue
+                if access.writes and seed.any():
+                    seen.add(view.address)
+                    yield Seeded(view, seed)
+
+    def _is_link(self, giver: BackwardBegin | None, call: KernelCall, view: FloatView) -> bool:
+        made = self._log.range(view.address, 1)
+        return giver is not None and made is not None and goes_on_from(giver, call, made, self._analysis)
+
+    # evaluating ---------------------------------------------------------------------------------------------------
+
+    @property
+    def operations(self) -> list[Operation]:
+        """What one evaluation runs."""
+        return [step for step in self._steps if isinstance(step, Operation) and not isinstance(step, BackwardBegin)]
+
+    def restore(self) -> None:
+        """Bring the memory of the window to its beginning."""
+        self._everything.restore()
+
+    def evaluate(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf | None = None) -> float:
+        """The objective with the leaf moved at the start, and again where ``rewrites`` overwrite it."""
+        self._base.restore()
+        if leaf is not None:
+            self._restore_leaf(leaf)
+            leaf.view.write(move(leaf.view.read()))
+        total = 0.0
+        for step in self._steps:
+            if isinstance(step, BackwardBegin):
+                total += sum(term.value() for term in self.terms[step.index])
+                continue
+            step.run()
+            if leaf is not None and rewrites and isinstance(step, Operation) and step.index in rewrites:
+                _move_again(leaf, rewrites[step.index], move)
+        return total
+
+    def _restore_leaf(self, leaf: Leaf) -> None:
+        copy = self._everything.saved.get(leaf.memory)
+        if copy is not None:
+            leaf.memory.write(copy)
+
+    def states_at(self, marks: Sequence[HostRead], leaf: Leaf, move: Mover) -> list[Bytes]:
+        """What the host would have read at ``marks`` with the leaf moved."""
+        wanted = {mark.index: mark for mark in marks}
+        found: list[Bytes] = []
+        self._everything.restore()
+        leaf.view.write(move(leaf.view.read()))
+        steps = {step.index if isinstance(step, Operation) else step.operation.index: step for step in self._all}
+        for index in range(self.start, self.stop):
+            if index in wanted:
+                found.append(wanted[index].source.read())
+            elif index in steps:
+                steps[index].run()
+        return found
+
+
+def _unmoved(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    return values
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (one != one and other != other)
+
+
+def _touched(step: Operation | Frozen) -> tuple[Memory, ...]:
+    return step.operation.touched if isinstance(step, Frozen) else step.touched
+
+
+def _move_again(leaf: Leaf, overwritten: Range, move: Mover) -> None:
+    """Move the leaf, but only where it was just overwritten."""
+    before = leaf.range.read()
+    leaf.view.write(move(leaf.view.read()))
+    start, stop = leaf.range.start, leaf.range.stop
+    keep_low, keep_high = max(start, overwritten.start), min(stop, overwritten.stop)
+    leaf.memory.write(before[: keep_low - start], start)
+    leaf.memory.write(before[keep_high - start :], keep_high)
+
+
+def rewritten(group_rewrites: Sequence[int], leaf: Leaf, analysis: Analysis) -> dict[int, Range]:
+    """Which bytes of the leaf each of the operations overwrites."""
+    found: dict[int, Range] = {}
+    for index in group_rewrites:
+        for where, _ in analysis.writes(analysis.log[index]):
+            if where.overlaps(leaf.range):
+                found[index] = where
+    return found

@@ -1,0 +1,276 @@
+"""A log as records: what happened, in order, for the rules that judge events."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from warplint.verify import records
+from warplint.verify.engine.execution.log import Log
+from warplint.verify.engine.execution.memory import Memory, Range
+from warplint.verify.engine.execution.operations import (
+    BackwardBegin,
+    Happening,
+    HostRead,
+    HostWrite,
+    KernelCall,
+    NativeCall,
+    Operation,
+    TapeMark,
+)
+from warplint.verify.engine.judging.culprits import places
+from warplint.verify.engine.recording.user_frames import is_user_file
+from warplint.verify.engine.replaying.groups import view_of_any
+from warplint.verify.engine.warp_modules import definition, is_unique, plain
+from warplint.verify.engine.warp_values import RETAIN_FLAG, ArraySlot, array_type, descriptor, dimensions
+
+LIMIT = 8000
+"""Events that are told at most."""
+
+_HOST_WRITES = {"wp_memset_host": "zero_", "wp_memtile_host": "fill_", "wp_array_fill_host": "fill_"}
+
+
+class Teller:
+    """Sends the events of a log, window by window, each kernel and memory after the first event that names it."""
+
+    def __init__(self, log: Log, send: Callable[[object], None]) -> None:
+        self._log = log
+        self._send = send
+        self._memories: dict[Memory, None] = {}
+        self._kernels: dict[int, tuple[int, Any]] = {}
+        self._dtypes: dict[Memory, str] = {}
+        self._told_kernels: set[int] = set()
+        self._told_memories: set[Memory] = set()
+        self._count = 0
+
+    def tell(self) -> None:
+        """Send what the log holds now."""
+        for operation in self._told():
+            if self._count >= LIMIT:
+                break
+            for record in self._records(operation):
+                self._send(record)
+                self._count += 1
+        for kernel, _, stack in self._log.declared.values():
+            if stack and is_user_file(definition(kernel)[0]):
+                self._number(kernel)
+        for number, kernel in self._kernels.values():
+            if number not in self._told_kernels:
+                self._told_kernels.add(number)
+                self._send(self._kernel(number, kernel))
+        for memory in list(self._memories):
+            for other in (memory.grad, memory.gradient_of, memory.copied_from):
+                if other is not None:
+                    self._memories[other] = None
+        for memory in self._memories:
+            if memory not in self._told_memories:
+                self._told_memories.add(memory)
+                self._send(self._memory(memory))
+
+    def end(self, whole: bool) -> None:
+        """No more events come. ``whole``: the program ran to its end, so that what was not told did not happen."""
+        cut = self._count >= LIMIT or not whole
+        reason = f"only the first {LIMIT} events are told" if self._count >= LIMIT else ""
+        self._send(records.TraceEnd(self._log.next_index, cut, reason))
+
+    def _told(self) -> Iterator[Operation]:
+        """Without what ``tape.zero`` does and what the adjoints of backward do: their marks stand for them."""
+        zeroing = False
+        for operation in self._log.operations:
+            if isinstance(operation, TapeMark):
+                zeroing = operation.what in ("zero", "reset")
+                yield operation
+            elif operation.inside is None and not zeroing:
+                yield operation
+
+    def _records(self, operation: Operation) -> Iterator[object]:
+        if isinstance(operation, KernelCall):
+            yield self._launch(operation)
+        elif isinstance(operation, NativeCall):
+            yield from self._native(operation)
+        elif isinstance(operation, HostWrite):
+            how = operation.how
+            yield records.HostWriteSeen(*_head(operation), self._region(operation.dest), how, operation.active)
+        elif isinstance(operation, HostRead):
+            region = self._region(operation.source)
+            yield records.HostReadSeen(*_head(operation), region, operation.how, operation.active)
+        elif isinstance(operation, TapeMark):
+            yield from self._tape(operation)
+        elif isinstance(operation, BackwardBegin):
+            yield self._backward(operation)
+        elif isinstance(operation, Happening) and operation.make is not None:
+            yield operation.make(*_head(operation), **self._regions_in(operation.fields))
+
+    def _regions_in(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: tuple(self._region(where) if isinstance(where, Range) else where for where in value)
+            if isinstance(value, tuple)
+            else value
+            for name, value in fields.items()
+        }
+
+    def _launch(self, call: KernelCall) -> records.LaunchSeen:
+        bindings = [self._bound(call, slot) for slot in call.layout.slots]
+        arrays = {slot.parameter for slot in call.layout.slots}
+        for position, name in enumerate(call.layout.names, start=1):
+            if position not in arrays:
+                bindings.append(records.Bound(name, value=_value(call.params[position])))
+        return records.LaunchSeen(
+            *_head(call),
+            kernel=self._number(call.kernel),
+            bindings=tuple(bindings),
+            dim=dimensions(call.params[0]),
+            adjoint=call.adjoint,
+            tape=call.entry.tape.number if call.entry is not None else None,
+            active=call.active,
+            graph=call.graph,
+        )
+
+    def _bound(self, call: KernelCall, slot: ArraySlot) -> records.Bound:
+        found = descriptor(call.params[slot.parameter], slot.offset)
+        view = view_of_any(call, slot)
+        memory = self._log.memories.find(int(found.data)) if found.data else None
+        if view is None or memory is None:
+            return records.Bound(slot.path, dtype=slot.dtype)
+        self._dtypes.setdefault(memory, slot.dtype)
+        low, stop = view.span
+        where = Range(memory, max(0, low - memory.address), min(memory.size, stop - memory.address))
+        grad = self._log.memories.find(int(found.grad)) if found.grad else None
+        region = self._region(where, grad, bool(found.flags & RETAIN_FLAG))
+        return records.Bound(slot.path, region, slot.dtype, view.shape)
+
+    def _native(self, call: NativeCall) -> Iterator[object]:
+        how = call.how or call.name
+        if call.exact and call.reads:
+            source, dest = call.reads[0], call.writes[0]
+            tape = call.entry.tape.number if call.entry is not None else None
+            regions = self._region(source), self._region(dest)
+            yield records.CopySeen(*_head(call), *regions, how, tape, call.active)
+            if how in ("clone", "array") and dest.memory.copied_from is None:
+                dest.memory.copied_from = source.memory
+            return
+        if call.exact:
+            yield records.HostWriteSeen(
+                *_head(call), self._region(call.writes[0]), self._written_how(call, how), call.active
+            )
+            return
+        for where in call.writes:
+            yield records.HostWriteSeen(*_head(call), self._region(where), "native", call.active)
+
+    @staticmethod
+    def _written_how(call: NativeCall, how: str) -> str:
+        return how if how not in ("", call.name) else _HOST_WRITES.get(call.name, "native")
+
+    def _tape(self, mark: TapeMark) -> Iterator[object]:
+        names = {"wasreset": "reset", "zeroed": "zeroed", "created": "created", "entered": "entered", "left": "left"}
+        if mark.what in names:
+            entries = len(mark.tape.entries)
+            yield records.TapeSeen(*_head(mark), mark.tape.number, names[mark.what], entries)
+
+    def _backward(self, begin: BackwardBegin) -> records.BackwardSeen:
+        seeds = []
+        for array, _, _ in begin.seeds:
+            where = self._log.range(int(array.data), 1) if array.data else None
+            if where is not None:
+                seeds.append(self._region(Range(where.memory, where.start, where.memory.size)))
+        return records.BackwardSeen(
+            *_head(begin),
+            tape=begin.tape.number,
+            loss=self._region(begin.loss) if begin.loss is not None else None,
+            seeds=tuple(seeds),
+            entries=len(begin.entries),
+            stop_seq=begin.end.index if begin.end is not None else None,
+        )
+
+    def _region(self, where: Range, grad: Memory | None = None, retain: bool = False) -> records.Region:
+        memory = where.memory
+        self._memories[memory] = None
+        grad = grad if grad is not None else memory.grad
+        return records.Region(
+            memory.number,
+            where.start,
+            where.stop,
+            gradient=memory in self._log.gradients,
+            grad=grad.number if grad is not None else None,
+            retain=retain or memory.retain,
+        )
+
+    def _number(self, kernel: Any) -> int:
+        known = self._kernels.get(id(kernel))
+        if known is None:
+            known = self._kernels[id(kernel)] = (len(self._kernels), kernel)
+        return known[0]
+
+    def _kernel(self, number: int, kernel: Any) -> records.KernelSeen:
+        defined = definition(kernel)
+        declared = self._log.declared.get(id(kernel))
+        options = {**kernel.module.options, **kernel.options}
+        captured = _captured(kernel.func)
+        source = getattr(kernel.adj, "source", "") or ""
+        key = hashlib.sha256(repr((defined, source, sorted(captured.items()))).encode()).hexdigest()[:16]
+        return records.KernelSeen(
+            number=number,
+            name=kernel.func.__name__,
+            defined=defined,
+            decorator=(defined[0], kernel.func.__code__.co_firstlineno, defined[2]),
+            module=str(kernel.module.name),
+            key=key,
+            unique=is_unique(kernel.module, [kernel]),
+            generic=bool(kernel.is_generic),
+            enable_backward=options.get("enable_backward"),
+            max_unroll=int(options.get("max_unroll") or 16),
+            options={name: plain(value) for name, value in kernel.module.options.items()},
+            captured=captured,
+            declared=places(declared[2]) if declared is not None else (),
+            seq=declared[1] if declared is not None else 0,
+        )
+
+    def _memory(self, memory: Memory) -> records.MemorySeen:
+        array = memory.handle() if memory.handle is not None else None
+        requires = bool(array.requires_grad) if array is not None else memory.grad is not None
+        owner = memory.gradient_of if memory in self._log.gradients else None
+        return records.MemorySeen(
+            memory=memory.number,
+            allocated=places(memory.stack),
+            made_by=memory.made_by,
+            size=memory.size,
+            requires_grad=requires or memory.grad is not None,
+            retain_grad=memory.retain,
+            dtype=self._dtypes.get(memory, memory.dtype),
+            shape=memory.shape,
+            gradient_of=owner.number if owner is not None else None,
+            foreign=memory.foreign,
+            copied_from=memory.copied_from.number if memory.copied_from is not None else None,
+            seq=memory.born,
+        )
+
+
+def _head(operation: Operation) -> tuple[int, tuple[records.Place, ...]]:
+    return operation.index, places(operation.stack)
+
+
+def _value(parameter: Any) -> Any:
+    """A by-value parameter as JSON: a number, or a list for vectors and small matrices."""
+    inner = getattr(parameter, "value", None)
+    if isinstance(inner, bool | int | float):
+        return inner
+    if isinstance(parameter, array_type()):
+        return None
+    try:
+        return [float(number) for number in np.ctypeslib.as_array(parameter).ravel()[:32]]
+    except (TypeError, AttributeError, ValueError):
+        return None
+
+
+def _captured(function: Any) -> dict[str, Any]:
+    """The free variables and globals of a kernel's body that hold plain values, and so are part of its code."""
+    try:
+        found = inspect.getclosurevars(function)
+    except (TypeError, ValueError):
+        return {}
+    named = {**found.globals, **found.nonlocals}
+    return {name: value for name, value in named.items() if isinstance(value, bool | int | float | str)}
