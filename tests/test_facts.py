@@ -1,0 +1,57 @@
+"""What the analysis says of the programs that the kernel rules stand on, against what was measured of each."""
+
+from __future__ import annotations
+
+import pytest
+from facts import compare, measure
+from facts.expected import EXPECTED, SILENT
+from facts.variants import variants
+
+LEAST_AGREEMENT = 0.98
+SAMPLE = ("p08_components", "p24_more2")
+"""Measured again in each run: one module each."""
+
+VERSION, MEASURED = measure.load()
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[compare.Row]:
+    return list(compare.rows(MEASURED))
+
+
+def test_each_variant_of_the_programs_is_measured_and_cut_out():
+    for program in measure.KERNEL_PROGRAMS:
+        assert {variant.case for variant in variants(program)} >= set(MEASURED[program])
+        assert all(variant.text.strip() for variant in variants(program))
+
+
+def test_what_must_be_reported_is_what_was_measured_wrong():
+    for program, cases in MEASURED.items():
+        wrong = {case for case, found in cases.items() if compare.needs_report(program, case, found)}
+        raising = {case for case, found in cases.items() if found.verdict == measure.Verdict.RAISES}
+        assert wrong - raising <= set(EXPECTED.get(program, {})) <= wrong, program
+    assert all(MEASURED[program][case].verdict != measure.Verdict.BENIGN for program, case in SILENT)
+
+
+def test_the_analysis_agrees_with_the_measurements(rows: list[compare.Row], capsys: pytest.CaptureFixture[str]):
+    agreement = compare.share(rows)
+    with capsys.disabled():
+        print(f"\nWarp {VERSION}, {len(rows)} variants, agreement {agreement:.1%}; the disagreements:")
+        print("\n".join(compare.lines([row for row in rows if row.agrees is not True])))
+    print("\n".join(compare.lines(rows)))
+    assert agreement >= LEAST_AGREEMENT
+
+
+@pytest.mark.warp
+@pytest.mark.parametrize("program", [pytest.param(name, marks=pytest.mark.slow) for name in measure.KERNEL_PROGRAMS])
+def test_the_measurements_can_be_made_again(program: str):
+    assert _verdicts(measure.measure([program])) == _verdicts({program: MEASURED[program]})
+
+
+@pytest.mark.warp
+def test_a_sample_of_the_measurements_can_be_made_again():
+    assert _verdicts(measure.measure(SAMPLE)) == _verdicts({program: MEASURED[program] for program in SAMPLE})
+
+
+def _verdicts(table: measure.Table) -> dict[tuple[str, str], str]:
+    return {(program, case): found.verdict for program, cases in table.items() for case, found in cases.items()}
