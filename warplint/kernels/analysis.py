@@ -25,7 +25,7 @@ from warplint.kernels.source import Constant, KernelSource, span_of, text_of
 from warplint.kernels.statements import Interpreter, parameter_value
 from warplint.kernels.summary import Cut, KernelSummary, Need, Parameter, Read, Store, StoreKind
 from warplint.kernels.types import Kind, Type
-from warplint.kernels.values import members, union
+from warplint.kernels.values import Value, members, union
 from warplint.names import dotted
 
 LONGEST_TEXT = 60
@@ -53,7 +53,7 @@ class _Request:
 def _captures(source: KernelSource) -> tuple[object, ...]:
     """Everything outside a kernel's text that its summary depends on."""
     meanings = tuple(_comparable(source.scope.resolve(name)) for name in _free_names(source.node))
-    return (source.node, source.path, source.max_unroll, source.enable_backward, meanings)
+    return (source.node, source.path, source.max_unroll, source.enable_backward, source.followed, meanings)
 
 
 def _comparable(meaning: object) -> object:
@@ -109,7 +109,8 @@ class _Analysis:
     def run(self, *, unrolled_steps: int) -> bool:
         """Execute the kernel; false where the budget ran out."""
         node = self.source.node
-        parameters = {argument.arg: parameter_value(argument.arg, of) for argument, of in self.types.items()}
+        self.ledger.followed = self.source.followed
+        parameters = {argument.arg: self._parameter_value(argument, of) for argument, of in self.types.items()}
         frame = Frame(self.source.scope, self.file, parameters, functions=(node,))
         interpreter = Interpreter(self.ledger, frame, self.source.max_unroll, unrolled_steps)
         try:
@@ -124,6 +125,10 @@ class _Analysis:
         return True
 
     # -- from bit sets to the public summary ---------------------------------------------------------------------
+    def _parameter_value(self, argument: ast.arg, of: Type) -> Value:
+        value = parameter_value(argument.arg, of)
+        return value if value.places else self.ledger.followed_value(value, argument.arg, argument, self.file)
+
 
     def summary(self) -> KernelSummary:
         """What was found, in public terms."""

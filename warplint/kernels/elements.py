@@ -57,7 +57,15 @@ class Elements(Operations):
         if part.kind in (Kind.ARRAY, Kind.STRUCT, Kind.UNKNOWN):
             places = tuple(Place(f"{each.path}.{name}", each.indices) for each in owner.places)
             return Value(type=part, symbol=symbol, places=places)
-        return Value(type=part, symbol=symbol)
+        return self._followed_field(Value(type=part, symbol=symbol), owner, name)
+
+    def _followed_field(self, value: Value, owner: Value, name: str) -> Value:
+        """A scalar field of a struct parameter, which stands on the struct where that is followed."""
+        place = owner.places[0]
+        if not self.ledger.followed or place.indices:
+            return value
+        function = self.frame.functions[-1]
+        return self.ledger.followed_value(value, f"{place.path}.{name}", function, self.frame.file)
 
     def subscripted(self, owner: Value, indices: tuple[Value, ...], node: ast.expr) -> Value:
         """``owner[indices]``: an element or row of an array, a component, an entry of a captured tuple."""

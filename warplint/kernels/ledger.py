@@ -199,6 +199,8 @@ class Ledger:
     def step(self) -> None:
         """Count one step; raises :class:`Overrun` when the budget is spent."""
         self.steps += 1
+    followed: frozenset[str] = frozenset()
+    """The scalars, by path, that are reads of memory in this analysis."""
         if self.steps > MOST_STEPS:
             raise Overrun(f"more than {MOST_STEPS} steps")
 
@@ -237,6 +239,13 @@ class Ledger:
         return not self._elements(a).isdisjoint(self._elements(b))
 
     def _elements(self, tokens: int) -> set[tuple[str, str]]:
+    def followed_value(self, value: Value, path: str, node: ast.AST, file: File) -> Value:
+        """The value of the scalar at ``path``, standing on what the host holds there if that is followed."""
+        if path not in self.followed:
+            return value
+        token = Token(TokenKind.READ, path, "", "", self.order, node, file)
+        return value.like(tokens=value.tokens | self.token(token, ()))
+
         return {(self.tokens[number].path, self.tokens[number].index) for number in members(tokens)}
 
     def need(

@@ -144,6 +144,9 @@ class KernelSource:
     enable_backward: bool = True
     lines: Sequence[str] | None = field(default=None, compare=False, repr=False)
     """As in :class:`Function`."""
+    followed: frozenset[str] = frozenset()
+    """Scalar parameters, and scalar fields of structs by their access paths, whose values are followed like memory:
+    what an adjoint needs of them is among the needs."""
 
 
 def span_of(node: ast.AST, path: str, lines: Sequence[str] | None = None) -> Span:

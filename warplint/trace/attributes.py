@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from warplint.names import public_name
+from warplint.trace.held import note_change
 from warplint.trace.library.constants import external_constant
 from warplint.trace.library.containers import container_method
 from warplint.trace.lookup import module_attribute
@@ -59,7 +60,8 @@ def set_attribute(machine: Machine, value: Value, name: str, new: Value) -> None
         elif value.cls.find("__setattr__"):
             value.attributes[name] = new
         else:
-            value.attributes[name] = new
+            value.attributes[name] = _as_field(value, new)
+            note_change(machine, value)
             if value.tape is not None:
                 value.tape.attributes[name] = new
     elif isinstance(value, Class):
@@ -80,6 +82,13 @@ def set_attribute(machine: Machine, value: Value, name: str, new: Value) -> None
         value.attributes[name] = new
     elif isinstance(value, SuperValue) and isinstance(value.receiver, Instance):
         value.receiver.attributes[name] = new
+
+
+def _as_field(owner: Instance, value: Value) -> Value:
+    """What an object keeps of a value that it is given: a Warp struct copies a struct, and refers to all else."""
+    if owner.cls.is_struct and isinstance(value, Instance) and value.cls.is_struct:
+        return Instance(value.cls, dict(value.attributes))
+    return value
 
 
 def bind(machine: Machine, found: Value, owner: Class, receiver: Value) -> Value:

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from warplint.kernels.summary import KernelFault, StoreKind
 from warplint.trace.breaks import BrokenLink, Surroundings, broken_links
+from warplint.trace.changed_arguments import ChangedArgument, Known, changed_arguments, changes_of
 from warplint.trace.events import Backward, GradRead, HostRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
 from warplint.trace.gradients import FlagGap, FlatLeaf, LaunchedFault, flag_gaps, flat_leaves, launched_faults
 from warplint.trace.lost_updates import LostUpdate, lost_updates
@@ -91,9 +92,43 @@ class Dataflow:
         return same_launches(self.operations, self.writes)
 
     @cached_property
+    @cached_property
+    def changed_arguments(self) -> tuple[ChangedArgument, ...]:
+        """Arguments of recorded launches that the backward finds changed, since the tape keeps their holder."""
+        changes = changes_of(self.trace)
+        return tuple(
+            changed
+            for recording in (self.recordings if changes.by_slot else ())
+            for changed in changed_arguments(
+                recording,
+                changes,
+                Known(
+                    self.reach(recording, Regard.ESTABLISHED),
+                    self.reach(recording, Regard.POSSIBLE),
+                    self.writes.operations,
+                    self.summary_of,
+                ),
+            )
+        )
+
     def overwrites(self) -> tuple[Overwrite, ...]:
-        """Values that an adjoint needs and that a later write destroyed."""
-        return tuple(overwrite for recording in self.recordings for overwrite in self._overwrites(recording))
+        """Values that an adjoint needs and that a later write destroyed.
+
+        Where the tape finds another array in the place of the one that was read, that is the fault, and what became of
+        the first one does not matter; nor does what an exchange within the list of arguments brought about.
+        """
+        elsewhere = {(c.recording.backward.seq, c.launch.seq, c.before.path) for c in self.changed_arguments}
+        exchanges = {changed.change.span for changed in self.changed_arguments}
+        return tuple(
+            overwrite
+            for recording in self.recordings
+            for overwrite in self._overwrites(recording)
+            if not (overwrite.moved is not None and overwrite.moved.stack[-1].span in exchanges)
+            and not (
+                overwrite.read is not None
+                and (recording.backward.seq, overwrite.reader.seq, overwrite.read.need.read.path) in elsewhere
+            )
+        )
 
     def _overwrites(self, recording: Recording) -> Iterator[Overwrite]:
         established, possible = self.reach(recording, Regard.ESTABLISHED), self.reach(recording, Regard.POSSIBLE)

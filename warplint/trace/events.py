@@ -152,6 +152,20 @@ class Kernel:
     """Declared exactly once, with fixed content, in any run (module level, or a class body): None where unknown."""
     has_fault_trigger: bool | None = None
     """Its own text has a statement that could be a fault by itself; false spares an analysis that finds none."""
+    followed: frozenset[str] = frozenset()
+    """Asks for a summary in which these scalar parameters or fields of structs are reads too, by their paths."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One place of an object that is the program's own: an item of a list, a field of a struct.
+
+    ``holder`` is the object's number in the trace, ``name`` the user's text for it.
+    """
+
+    holder: int
+    key: int | str
+    name: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -164,6 +178,9 @@ class Binding:
     """A scalar's value where known."""
     from_host: frozenset[int] = frozenset()
     """Memories whose ``.numpy()``/``.list()`` contents went into a scalar."""
+    held: tuple[Slot, ...] = ()
+    """The places, outermost first, from which a recorded launch took it and from which its adjoint takes it again: the
+    tape keeps the list of arguments, and each struct in it, by reference."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +223,17 @@ class Copy(Event):
     tape: int | None
     active_tape: int | None = None
     how: str = "copy"
+
+
+@dataclass(frozen=True)
+class Rebound(Event):
+    """A place of a list or struct that a recorded launch was given holds something else from now on.
+
+    ``values``: what it holds, by path below it: ``""`` for an array or a number, ``.q`` for the fields of a struct.
+    """
+
+    slot: Slot
+    values: tuple[Binding, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from warplint.trace.facts import (
     takes_modulo,
     telling_lines,
 )
+from warplint.trace.held import Held
 from warplint.trace.log import EventLog
 from warplint.trace.memory import ArrayValue, Memory, Shape, arrays_in
 from warplint.trace.settings import TraceSettings
@@ -159,7 +160,7 @@ class Caches:
         self.growing: dict[ast.stmt, bool] = {}
         self.rings: dict[ast.stmt, tuple[ast.expr, ...]] = {}
         self.arms: dict[ast.If, bool | None] = {}
-        self.summaries: dict[tuple[str, int, bool], KernelSummary | None] = {}
+        self.summaries: dict[tuple[str, int, bool, frozenset[str]], KernelSummary | None] = {}
 
     def facts_of(self, node: FunctionNode, module: Module) -> FunctionFacts:
         """See :class:`FunctionFacts`. A function whose text has none of the words is not walked."""
@@ -273,6 +274,8 @@ class Machine:
         self.undecided_in: set[Module | None] = set()
         """The files in which a condition was met that nobody knows."""
         self.scopes: dict[Environment, Scope] = {}
+        self.held: dict[int, Held] = {}
+        """The lists and structs that recorded launches were given, by identity."""
         self._next_memory = 0
 
     # -- running ---------------------------------------------------------------------------------------------------

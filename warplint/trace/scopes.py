@@ -145,7 +145,7 @@ def summarise_kernel(machine: Machine, kernel: events.Kernel) -> KernelSummary |
     from warplint.kernels.analysis import summarise
 
     backward = kernel.enable_backward is not False
-    key = (kernel.key, kernel.max_unroll, backward)
+    key = (kernel.key, kernel.max_unroll, backward, kernel.followed)
     if key not in machine.caches.summaries:
         declared = machine.kernels.get(kernel.key)
         if declared is None or not isinstance(declared.function.node, ast.FunctionDef):
@@ -158,6 +158,7 @@ def summarise_kernel(machine: Machine, kernel: events.Kernel) -> KernelSummary |
             max_unroll=kernel.max_unroll,
             enable_backward=backward,
             lines=module.lines,
+            followed=kernel.followed,
         )
         machine.caches.summaries[key] = summarise(source)
     return machine.caches.summaries[key]

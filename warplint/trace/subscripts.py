@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from warplint.trace import events
+from warplint.trace.held import note_change
 from warplint.trace.machine import Machine
 from warplint.trace.memory import ArrayValue, NumpyValue
 from warplint.trace.moves import stamp
@@ -78,6 +79,7 @@ def store_item(machine: Machine, container: Value, index: Value, value: Value) -
                 container[index] = value
         except (IndexError, ValueError, TypeError):
             return
+        note_change(machine, container)
     elif isinstance(container, NumpyValue):
         _store_numpy(machine, container, index, value)
     elif isinstance(container, Instance) and container.cls.find("__setitem__"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from warplint.trace.held import note_change
 from warplint.trace.machine import Call, Machine, Raised
 from warplint.trace.moves import stamp, stamp_rotation
 from warplint.trace.operators import is_plain
@@ -27,7 +28,7 @@ def container_method(machine: Machine, container: Any, name: str) -> Value:
     if isinstance(container, (str, bytes)):
         return Native(name, lambda machine, call: _text_method(machine, container, name, call))
     if isinstance(container, list):
-        return Native(name, lambda machine, call: _list_method(machine, container, name, call))
+        return Native(name, lambda machine, call: _watched_list_method(machine, container, name, call))
     if isinstance(container, dict):
         return Native(name, lambda machine, call: _dict_method(machine, container, name, call))
     return Native(name, lambda machine, call: _other_method(machine, container, name, call))
@@ -45,6 +46,12 @@ def _text_method(machine: Machine, text: str | bytes, name: str, call: Call) -> 
         return method(*args, **call.kwargs)
     except Exception:
         return unknown_from("a formatted string", *call.values)
+
+
+def _watched_list_method(machine: Machine, items: list[Value], name: str, call: Call) -> Value:
+    result = _list_method(machine, items, name, call)
+    note_change(machine, items)
+    return result
 
 
 def _list_method(machine: Machine, items: list[Value], name: str, call: Call) -> Value:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from warplint.trace import events
+from warplint.trace.held import hold, plain_value
 from warplint.trace.library.numpy import shape_of
 from warplint.trace.machine import Call, Machine
 from warplint.trace.memory import ArrayValue, NumpyValue
@@ -19,7 +20,6 @@ from warplint.trace.values import (
     Record,
     UnknownValue,
     Value,
-    Vector,
     sources_of,
 )
 from warplint.trace.warp_api.arrays import flag
@@ -39,6 +39,7 @@ def _launch(machine: Machine, call: Call) -> Value:
     if not inputs_known:
         names = []
     values = [*inputs, *outputs]
+    given = [*_places(machine, call, 2, "inputs", inputs), *_places(machine, call, 3, "outputs", outputs)]
     dim = call.get(1, "dim")
     if flag(call.get(10, "record_cmd", False)):
         return Command(kernel, values, dim)
@@ -53,10 +54,24 @@ def _launch(machine: Machine, call: Call) -> Value:
         adjoint=adjoint,
         complete=call.complete and inputs_known and outputs_known,
         nodes=names,
+        given=given,
         block_dim=call.kwargs.get("block_dim"),
         node=call.node,
     )
     return None
+
+
+def _places(
+    machine: Machine, call: Call, position: int, name: str, values: Sequence[Value]
+) -> list[tuple[events.Slot, ...]]:
+    """For each argument its place in the program's own list, where the list may outlive the call."""
+    given, node = call.get(position, name), call.argument_node(position, name)
+    if not isinstance(given, list) or not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+        return [()] * len(values)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        return [()] * len(values)
+    held = hold(machine, given, machine.frame.module.module.text(node))
+    return [(held.slot(key),) for key in range(len(values))]
 
 
 def launch(
@@ -69,22 +84,29 @@ def launch(
     adjoint: bool = False,
     complete: bool = True,
     nodes: Sequence[ast.expr | None] = (),
+    given: Sequence[tuple[events.Slot, ...]] = (),
     block_dim: Value = None,
     node: ast.AST | None = None,
 ) -> None:
-    """Emit a launch of a kernel on given arguments, and the load of its module if it is due."""
+    """Emit a launch of a kernel on given arguments, and the load of its module if it is due.
+
+    ``nodes`` are the arguments' expressions, ``given`` the places in lists of the program's that they were taken from.
+    """
     tape = machine.active_tape_id
     machine.count_launch(recorded=tape is not None)
     if not isinstance(kernel, KernelValue):
         _unresolved(machine, kernel, values, record, adjoint, dim, node)
         return
     bindings: list[events.Binding] = []
+    kept = record and not adjoint and tape is not None
     for position, (name, annotation) in enumerate(_parameters(kernel)):
         if position >= len(values):
             complete = complete and annotation is None
             break
         text = nodes[position] if position < len(nodes) else None
-        complete = _bind(machine, bindings, name, annotation, values[position], kernel, text, _NESTING) and complete
+        place = (given[position] if position < len(given) else ()) if kept else None
+        known = _bind(machine, bindings, name, annotation, values[position], kernel, text, place, _NESTING)
+        complete = complete and known
     if not complete and tape is not None:
         machine.note_unknown(node, "a launch on a tape with an unknown argument")
     if kernel.generic:
@@ -177,26 +199,33 @@ def _bind(
     value: Value,
     kernel: KernelValue,
     node: ast.expr | None,
+    place: tuple[events.Slot, ...] | None,
     depth: int,
 ) -> bool:
-    """Append what a parameter is bound to; false where it should be an array and nobody knows which."""
+    """Append what a parameter is bound to; false where it should be an array and nobody knows which.
+
+    ``place``: where a tape will take it from again, None where no tape will.
+    """
     if isinstance(value, ArrayValue):
         text = machine.frame.module.module.text(node) if node is not None else ""
-        bindings.append(events.Binding(path, value.snapshot(text[:80])))
+        bindings.append(events.Binding(path, value.snapshot(text[:80]), held=place or ()))
         return True
     if isinstance(value, Instance) and value.cls.is_struct:
         complete = True
+        text = machine.frame.module.module.text(node) if node is not None else path
+        struct = hold(machine, value, text) if place is not None else None
         for name, item in value.attributes.items():
             field = value.cls.annotations.get(name)
             if depth:
-                inner = f"{path}.{name}"
-                complete = _bind(machine, bindings, inner, field, item, kernel, None, depth - 1) and complete
+                inner = None if struct is None or place is None else (*place, struct.slot(name))
+                known = _bind(machine, bindings, f"{path}.{name}", field, item, kernel, None, inner, depth - 1)
+                complete = complete and known
         return complete
     if isinstance(value, NumpyValue) and expects_array(annotation) is True:
         bindings.append(events.Binding(path, None, None, value.sources))
         return True
     sources = sources_of(value)
-    bindings.append(events.Binding(path, None, _scalar(value), sources))
+    bindings.append(events.Binding(path, None, plain_value(value), sources, place or ()))
     if value is None or not isinstance(value, (UnknownValue, Record)):
         return True
     if expects_array(annotation) or (
@@ -207,16 +236,6 @@ def _bind(
             machine.note_unknown(node, f"argument {path} of {kernel.name}: {why}")
         return False
     return True
-
-
-def _scalar(value: Value) -> object:
-    if isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, Vector) and all(isinstance(part, (int, float)) for part in value.components):
-        return value.components
-    if isinstance(value, tuple) and all(isinstance(part, (int, float)) for part in value):
-        return value
-    return None
 
 
 def expects_array(annotation: ast.expr | None) -> bool | None:
