@@ -158,4 +158,5 @@ def test_shown_settings_are_read_back_as_they_are(tmp_path) -> None:
     )
     shown = config.as_table(settings)
     shown["verify"] = {key: value for key, value in shown["verify"].items() if value is not None}
+    shown = {key: value for key, value in shown.items() if value is not None}
     assert config.update(Settings(tmp_path), shown, "test") == settings

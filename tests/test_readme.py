@@ -63,7 +63,7 @@ def test_the_settings_shown_are_settings_with_their_defaults() -> None:
     given = tomllib.loads(text)["tool"]["warplint"]
     settings = config.update(config.Settings(ROOT), given, "README.md")
     defaults = config.as_table(config.Settings(ROOT))
-    examples = {"exclude", "per-file-ignores", "verify"}
+    examples = {"exclude", "per-file-ignores", "baseline", "verify"}
     shown = config.as_table(settings)
     assert {key: shown[key] for key in shown if key not in examples} == {
         key: defaults[key] for key in defaults if key not in examples

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from warplint import __version__
+from warplint.baseline import BaselineError
 from warplint.config import ConfigError
 from warplint.discovery import DiscoveryError
 from warplint.finding import Severity
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _prepare_streams()
     try:
         return _dispatch(words)
-    except (ConfigError, DiscoveryError, RegistryError, UsageError) as error:
+    except (BaselineError, ConfigError, DiscoveryError, RegistryError, UsageError) as error:
         print(f"warplint: error: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
@@ -99,6 +100,12 @@ def check_parser() -> argparse.ArgumentParser:
     fixing.add_argument("--fix", action="store_true", help="change the files; what remains is reported")
     fixing.add_argument("--diff", action="store_true", help="show what --fix would change; exit 1 if there is anything")
     fixing.add_argument("--unsafe-fixes", action="store_true", help="also fixes that change what the program computes")
+    known = parser.add_argument_group("known findings")
+    known.add_argument("--baseline", metavar="FILE", help="report only what this file does not know")
+    known.add_argument(
+        "--write-baseline", action="store_true", help="write what is found now to the baseline, and exit 0"
+    )
+    known.add_argument("--add-ignore", action="store_true", help="write a comment that silences it to each finding")
     output = _add_output(parser)
     output.add_argument("--statistics", action="store_true", help="count findings by rule, and what was interpreted")
     output.add_argument("--exit-zero", action="store_true", help="exit 0 also when there are findings")
@@ -183,6 +190,8 @@ def settings_of(options: argparse.Namespace) -> Mapping[str, Any]:
         table["per-file-ignores"] = _patterns(given["per_file_ignores"])
     if given.get("severity"):
         table["severity"] = given["severity"]
+    if given.get("baseline"):
+        table["baseline"] = given["baseline"]
     if given.get("force_exclude"):
         table["force-exclude"] = True
     running = {name: given[key] for name, key in _RUNNING.items() if given.get(key) is not None}

@@ -9,11 +9,11 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warplint import catalogue, cli, config
+from warplint import baseline, catalogue, cli, config
 from warplint.config import Settings
 from warplint.discovery import Discovered, discover
 from warplint.finding import Applicability, Experiment, Finding, Source, Status
@@ -35,12 +35,16 @@ UNNAMED = "<stdin>"
 MOST_JOBS = 8
 """Processes, unless more are asked for: each parses for itself what its files import."""
 
+DEFAULT_BASELINE = "warplint-baseline.json"
+
 MOST_ROUNDS = 10
 """Of fixing and looking again: each must leave less to fix, which a pack's fix might not."""
 
 
 def check(options: argparse.Namespace, given: Mapping[str, Any]) -> int:
     """``warplint [check] PATH…``."""
+    if options.add_ignore and (options.fix or options.diff or options.write_baseline or STDIN in options.paths):
+        raise cli.UsageError("--add-ignore changes files by itself: not with --fix, --diff, --write-baseline or -")
     if options.diff and options.verify:
         raise cli.UsageError("--diff and --verify do not go together: fix first")
     paths = options.paths or ["."]
@@ -61,6 +65,12 @@ def check(options: argparse.Namespace, given: Mapping[str, Any]) -> int:
         fixed = _fixed(result, found, texts, settings, options)
     verification = _verify(fixed.result, found, settings) if options.verify else None
     report = _report(fixed, verification, settings, rules, options)
+    if options.add_ignore:
+        return _add_ignores(report, texts)
+    if options.write_baseline:
+        return _write_baseline(report, settings)
+    if settings.baseline is not None:
+        report = _without_known(report, fixed.result, settings)
     if options.fix and texts:
         _print_fixed(fixed.texts)
     _write(report, options, fixed.texts)
@@ -313,6 +323,34 @@ def _verify(result: LintResult, found: Discovered, settings: Settings) -> Verifi
 def _progress() -> Progress:
     """Shows one changing line on a terminal, and each program once anywhere else."""
     return Progress(sys.stderr)
+
+
+def _add_ignores(report: Report, texts: tuple[SourceFile, ...]) -> int:
+    """Silence what is reported, each by a comment at its line."""
+    from warplint.fix.ignores import with_ignores
+
+    rewrites = with_ignores(report.findings, _source_of(texts))
+    for rewrite in rewrites:
+        _written(rewrite)
+    count = words.counted(len(report.findings), "finding")
+    print(f"warplint: comments for {count} written to {words.counted(len(rewrites), 'file')}", file=sys.stderr)
+    return cli.OK
+
+
+def _write_baseline(report: Report, settings: Settings) -> int:
+    """Keep what is reported, so that the next run reports what is new."""
+    file = Path(settings.baseline or DEFAULT_BASELINE)
+    baseline.write(baseline.of(report.findings, file.resolve().parent, _lines_of(())), file)
+    print(f"warplint: {words.counted(len(report.findings), 'finding')} written to {file}", file=sys.stderr)
+    return cli.OK
+
+
+def _without_known(report: Report, result: LintResult, settings: Settings) -> Report:
+    """The report without what the baseline knows."""
+    kept = baseline.read(Path(settings.baseline or DEFAULT_BASELINE))
+    checked = [each.path for each in result.reports]
+    compared = baseline.compare(report.findings, kept, checked, _lines_of(()))
+    return replace(report, findings=compared.new, known=compared.known, gone=compared.gone)
 
 
 def _report(

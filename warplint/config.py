@@ -60,6 +60,7 @@ class VerifySettings:
 class Settings:
     """All settings of one run. Patterns are relative to ``root``, the folder of the pyproject.toml they come from.
 
+    ``baseline`` is the file of known findings.
     ``select`` and ``ignore`` hold codes (``NVW101``), beginnings of codes (``NVW1``) or names (``ping-pong``).
     """
 
@@ -74,6 +75,7 @@ class Settings:
     extend_exclude: tuple[str, ...] = ()
     force_exclude: bool = False
     warp_version: tuple[int, int] = NEWEST_WARP
+    baseline: str | None = None
     verify: VerifySettings = VerifySettings()
 
     def selected(self, code: str, name: str, path: str) -> bool:
@@ -177,6 +179,7 @@ def as_table(settings: Settings) -> dict[str, object]:
         "extend-exclude": list(settings.extend_exclude),
         "force-exclude": settings.force_exclude,
         "warp-version": ".".join(map(str, settings.warp_version)),
+        "baseline": settings.baseline,
         "verify": {
             "run": list(verify.run),
             "python": verify.python,
@@ -202,7 +205,9 @@ def _table(file: Path) -> Mapping[str, Any] | None:
 
 
 def _anchored(settings: Settings) -> Settings:
-    """The interpreter's path, where it is one and relative, is meant from the file that names it."""
+    """Paths that the file names are meant from its folder: the baseline, and the interpreter where it is a path."""
+    if settings.baseline is not None:
+        settings = dataclasses.replace(settings, baseline=os.path.join(settings.root, settings.baseline))
     python = settings.verify.python
     if python is None or not ("/" in python or os.sep in python):
         return settings
@@ -297,6 +302,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "extend-exclude": _strings,
     "force-exclude": _boolean,
     "warp-version": _version,
+    "baseline": _string,
 }
 
 _VERIFY_READERS: Mapping[str, Callable[[Any], Any]] = {

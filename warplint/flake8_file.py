@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,7 +41,7 @@ def found(filename: str, text: str, tree: ast.Module) -> tuple[Line, ...]:
     if settings.excludes(filename):
         return ()
     source = SourceFile.of_text(filename, text, tree)
-    key = kept.key(f"flake8 {filename} {settings}", source.digest)
+    key = kept.key(f"flake8 {filename} {settings} {_baseline(settings)!r}", source.digest)
     told = kept.get(key, Told)
     if told is None:
         told = Told(_lint(source, settings))
@@ -67,7 +68,22 @@ def _lint(source: SourceFile, settings: Settings) -> tuple[Line, ...]:
     result = lint([], settings, engine=Engine(catalogue(), interpret, _alone), texts=[source])
     comments = suppressions(source)
     own = [each for each in result.selected if each.span.path == source.path and not _ignored(each, comments)]
-    return tuple(_line(finding) for finding in shown(own, settings.severity))
+    return tuple(_line(finding) for finding in _new(shown(own, settings.severity), source, settings))
+
+
+def _baseline(settings: Settings) -> bytes:
+    """The text of the baseline: with another one the answer is another."""
+    return Path(settings.baseline).read_bytes() if settings.baseline is not None else b""
+
+
+def _new(findings: Sequence[Finding], source: SourceFile, settings: Settings) -> Sequence[Finding]:
+    """What the baseline does not know."""
+    if settings.baseline is None:
+        return findings
+    from warplint import baseline
+
+    known = baseline.read(Path(settings.baseline))
+    return baseline.compare(findings, known, (), lambda path: source.lines).new
 
 
 def _line(finding: Finding) -> Line:

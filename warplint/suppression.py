@@ -85,6 +85,12 @@ def suppressions(source: SourceFile) -> Suppressions:
     return Suppressions(tuple(e for at in range(1, len(lines) + 1) for e in _of_line(at, lines, layout)))
 
 
+def comment_line(source: SourceFile, line: int) -> int | None:
+    """Where a comment that counts for ``line`` can be written: after its string or continuation; None: nowhere."""
+    covered = _layout(source.text).covered(line)
+    return covered[-1] if covered else None
+
+
 @dataclass(frozen=True)
 class _Layout:
     """``ranges``: for each line the lines that share its ``noqa``. ``comments``: where a line's comment begins."""

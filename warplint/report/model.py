@@ -98,6 +98,7 @@ class Verification:
 class Report:
     """All that is shown. ``findings`` are what ``severity`` admits; ``hidden`` counts those it does not.
 
+    ``known`` counts those that the baseline holds, ``gone`` what it holds and is no longer found.
     ``verification`` is None without ``--verify``. ``statistics`` are the lines of ``--statistics`` by name.
     ``applicable`` are the fixes that ``--fix`` would make with these options; ``fixed`` counts those that it made.
     """
@@ -108,6 +109,8 @@ class Report:
     severity: Severity = Severity.WARNING
     hidden: int = 0
     suppressed: int = 0
+    known: int = 0
+    gone: int = 0
     rules: tuple[Rule, ...] = ()
     verification: Verification | None = None
     errors: tuple[str, ...] = ()

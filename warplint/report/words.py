@@ -107,6 +107,8 @@ def summary(report: Report) -> str:
     unseen = [f"{report.hidden} below severity {report.severity.value} not shown"] if report.hidden else []
     unseen += [f"{report.fixed} fixed"] if report.fixed else []
     unseen += [f"{report.suppressed} suppressed"] if report.suppressed else []
+    unseen += [f"{report.known} known to the baseline"] if report.known else []
+    unseen += [f"{report.gone} of the baseline no longer found"] if report.gone else []
     told = [_gradients(ran.gradients)] if ran is not None and ran.gradients else []
     return "; ".join([f"{head} in {counted(report.files, 'file')}", *_verdicts(report), *told, *unseen]) + "."
 
