@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from facts import compare, measure
-from facts.expected import EXPECTED, SILENT
+from facts.expected import EXPECTED, GUARDED, SILENT
 from facts.variants import variants
 
 LEAST_AGREEMENT = 0.98
@@ -31,6 +31,7 @@ def test_what_must_be_reported_is_what_was_measured_wrong():
         raising = {case for case, found in cases.items() if found.verdict == measure.Verdict.RAISES}
         assert wrong - raising <= set(EXPECTED.get(program, {})) <= wrong, program
     assert all(MEASURED[program][case].verdict != measure.Verdict.BENIGN for program, case in SILENT)
+    assert all(MEASURED[program][case].verdict == measure.Verdict.KINK for program, case in GUARDED)
 
 
 def test_the_analysis_agrees_with_the_measurements(rows: list[compare.Row], capsys: pytest.CaptureFixture[str]):

@@ -10,10 +10,12 @@ from warplint.catalogue import catalogue
 from warplint.finding import Severity
 
 from .analysis import Variant, findings
-from .expected import EXPECTED, SILENT, Places
+from .expected import EXPECTED, GUARDED, SILENT, Places
 from .measure import KERNEL_PROGRAMS, Measured, Verdict
 from .variants import variants
 
+NONSMOOTH = "NVW205"
+"""The rule that may warn of a kink that the data hit; a finite gradient there is one of several right answers."""
 REPLAYED = "NVW209"
 """The rule that speaks of statements which the backward pass runs again: those of a function, not of a kernel."""
 
@@ -50,6 +52,9 @@ def _row(variant: Variant, measured: Measured, known: set[str]) -> Row:
     if measured.verdict in (Verdict.CHANGED, Verdict.UNCHANGED):
         again = [one for one in found if one.code == REPLAYED and _in_function(variant, one.span.line)]
         agrees = bool(again) is (measured.verdict == Verdict.CHANGED)
+    elif measured.verdict == Verdict.KINK:
+        guarded = (variant.program, variant.case) in GUARDED
+        agrees = not places if guarded else all(code == NONSMOOTH for code, _ in places)
     elif any(code not in known for code, _ in expected):
         agrees = None
     return Row(variant.program, variant.case, measured, places, agrees)
@@ -74,8 +79,8 @@ def _in_function(variant: Variant, line: int) -> bool:
 
 def needs_report(program: str, case: str, measured: Measured) -> bool:
     """Whether the measurement says that something must be reported."""
-    about_gradients = measured.verdict not in (Verdict.BENIGN, Verdict.CHANGED, Verdict.UNCHANGED)
-    return about_gradients and (program, case) not in SILENT
+    silent = (Verdict.BENIGN, Verdict.KINK, Verdict.CHANGED, Verdict.UNCHANGED)
+    return measured.verdict not in silent and (program, case) not in SILENT
 
 
 def share(all_rows: Sequence[Row]) -> float:

@@ -208,3 +208,18 @@ SILENT = {
     ("p10_singular", "cross.length at 0"): "the length of v x v is zero for all v",
 }
 """Variants with another verdict than benign that are met with silence, each with the reason."""
+
+GUARDED = {
+    ("p10_singular", "sqrt(a+1e-6)"): "the bend is narrower than the differences' steps",
+    ("p10_singular", "f16 cast"): "the steps are near the half's precision",
+    ("p10_singular", "where double"): "the gradient is that of the side at which the data are",
+    ("p10_singular", "ternary a>0"): "the gradient is that of the side at which the data are",
+    ("p10_singular", "length(v) at 0"): "guarded in Warp",
+    ("p10_singular", "normalize(v)[0] at 0"): "guarded in Warp",
+    ("p10_singular", "norm_l2 at 0"): "guarded in Warp",
+    ("p10_singular", "where(len>0, normalize) at 0"): "guarded in Warp",
+    ("p10_singular", "acos(a)"): "guarded in Warp",
+    ("p10_singular", "asin(a)"): "guarded in Warp",
+    ("p10_singular", "acos(clamp)"): "guarded in Warp",
+}
+"""Variants measured at a point without derivative that are met with silence all the same, each with the reason."""

@@ -54,11 +54,11 @@ class Verdict:
     """REAL: the gradient is wrong. RAISES: Warp refuses to build. CHANGED: the backward pass changed an array's values;
     UNCHANGED: it did not, whatever the gradients are.
 
-    SINGULAR: the gradient is not finite. FLAT: it is zero everywhere, and rightly so. BENIGN: it is right, or one of
-    the one-sided derivatives, or finite where there is no derivative.
+    SINGULAR: the gradient is not finite. FLAT: it is zero everywhere, and rightly so. KINK: there is no derivative; the
+    gradient is finite (and one of the one-sided derivatives, or between them, where those exist). BENIGN: it is right.
     """
 
-    REAL, BENIGN, RAISES, SINGULAR, FLAT = "real", "benign", "raises", "singular", "flat"
+    REAL, BENIGN, RAISES, SINGULAR, FLAT, KINK = "real", "benign", "raises", "singular", "flat", "kink"
     CHANGED, UNCHANGED = "changed", "unchanged"
 
 
@@ -158,8 +158,11 @@ def _at_points(row: Mapping) -> Measured:
         verdict = Verdict.SINGULAR
     elif not all(_agrees(*point) for point in points):
         verdict = Verdict.REAL
+    elif not any(gradient) and not any(slopes):
+        verdict = Verdict.FLAT
     else:
-        verdict = Verdict.BENIGN if any(gradient) or any(slopes) else Verdict.FLAT
+        kinked = any(_is_kink(*sides) for _, *sides in points)
+        verdict = Verdict.KINK if kinked else Verdict.BENIGN
     between = tuple(f"{a:.3g}..{b:.3g}" for _, _, _, a, b in points)
     return Measured(verdict, _texts(gradient), between)
 
@@ -171,6 +174,12 @@ def _agrees(gradient: float, left: float, right: float, nearer_left: float, near
     slack = TOLERANCE * max(1.0, abs(nearer_left), abs(nearer_right))
     low, high = sorted((nearer_left, nearer_right))
     return low - slack <= gradient <= high + slack
+
+
+def _is_kink(left: float, right: float, nearer_left: float, nearer_right: float) -> bool:
+    """Whether there is no derivative."""
+    apart = abs(nearer_left - nearer_right) > TOLERANCE * max(1.0, abs(nearer_left), abs(nearer_right))
+    return apart or _diverges(left, nearer_left) or _diverges(right, nearer_right)
 
 
 def _diverges(far: float, near: float) -> bool:
