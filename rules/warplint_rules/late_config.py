@@ -45,7 +45,8 @@ it is not.
 ## Limits
 
 Options that are read at each use (`log_level`, `print_launches`, `verify_cuda`, …) are never late. Silent: assignments
-whose value is not known, that put back the default or an earlier value, or whose modules set the option themselves.
+whose value is not known, that put back the default or an earlier value, that are undone before the module is used, or
+whose modules set the option themselves.
 Information only: assignments that still reach some other module of the program.
 """
 
@@ -56,7 +57,7 @@ from collections.abc import Iterable, Iterator
 from warplint.finding import Anchor, Experiment, Finding, Label, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import ConfigSet, Launch, Trace
-from warplint.trace.module_lives import ModuleLife, module_lives, values_before
+from warplint.trace.module_lives import ModuleLife, assigned_next, module_lives, values_before
 from warplint_rules import wording
 from warplint_rules.config_options import OPTIONS, Deadline, Option
 
@@ -74,7 +75,8 @@ def _findings(context: Context, lives: tuple[ModuleLife, ...]) -> Iterator[Findi
         option = OPTIONS.get(event.option)
         if option is None or context.warp < option.since or not _asks_for_a_change(event, option, context.trace):
             continue
-        missed = [life for life in lives if _misses(life, event, option)]
+        until = assigned_next(context.trace, event)
+        missed = [life for life in lives if _misses(life, event, option) and _is_meant(life, event, until)]
         if missed:
             reached = [life for life in lives if life not in missed and _reaches(life, event, option)]
             yield _finding(event, option, missed[0], bool(reached), context.trace)
@@ -98,6 +100,11 @@ def _misses(life: ModuleLife, event: ConfigSet, option: Option) -> bool:
     if option.deadline in (Deadline.LOAD, Deadline.INIT):
         return built and life.is_used_after(event.seq)
     return False
+
+
+def _is_meant(life: ModuleLife, event: ConfigSet, until: ConfigSet | None) -> bool:
+    """Whether the module is used while the value holds: one that is put back before was set for other modules."""
+    return until is None or any(event.seq < load.seq < until.seq for load in life.loads)
 
 
 def _is_decided_by_kernels(life: ModuleLife, event: ConfigSet) -> bool:

@@ -46,42 +46,55 @@ decorator has a name (`alone = wp.kernel(module="unique")`), other functions und
 
 ## Limits
 
-Silent: generic kernels, kernels that capture values of a function around them, kernels from factories, and kernels
-whose options differ from each other. Whether two kernels are *meant* to be built apart (one slow and stable, one edited
-all day) cannot be seen.
+Silent: generic kernels, kernels that capture values of a function around them, kernels from functions that are called
+more than once or whose results are cached, kernels made after the other one was loaded, kernels whose options differ
+from each other, and files that lie neither beside the entry file nor below it. Whether two kernels are *meant* to be
+built apart (one slow and stable, one edited all day) cannot be seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from warplint.finding import Anchor, Applicability, Experiment, Finding, Fix, KeywordChange, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Kernel, KernelDeclared, Trace
-from warplint.trace.module_lives import module_lives, options_of
+from warplint.trace.module_lives import ModuleLife, module_lives, options_of, stable_kernels
 from warplint_rules import wording
 
 
 def detect(context: Context) -> Iterable[Finding]:
-    """One finding for each unique kernel of the file that has company; what it imports speaks for itself."""
-    stable = list(_stable_kernels(context.trace))
-    modules = {life.name: options_of(life) for life in module_lives(context.trace)}
+    """One finding for each unique kernel that has company; the packages that a program uses speak for themselves."""
+    trace = context.trace
+    stable = [event for event in stable_kernels(trace) if not event.kernel.generic]
+    lives = {life.name: life for life in module_lives(trace)}
+    modules = {name: options_of(life) for name, life in lives.items()}
     found = []
-    for kernel in stable:
-        company = [other for other in stable if other is not kernel and _could_share(kernel, other, modules)]
-        if kernel.unique and company and kernel.span.path == context.trace.path:
-            found.append(_finding(kernel, company, context.trace))
+    for event in stable:
+        if event.kernel.unique and _is_near(event.kernel.span.path, trace.path):
+            others = (other for other in stable if other is not event)
+            company = [
+                other.kernel
+                for other in others
+                if _could_share(event.kernel, other.kernel, modules) and _in_time(event, other, lives)
+            ]
+            if company:
+                found.append(_finding(event.kernel, company, trace))
     return wording.strongest(found)
 
 
-def _stable_kernels(trace: Trace) -> Iterator[Kernel]:
-    seen = set()
-    for event in trace.events:
-        if isinstance(event, KernelDeclared) and event.kernel.span not in seen:
-            seen.add(event.kernel.span)
-            if event.kernel.stable is True and not event.kernel.generic and not event.kernel.captures:
-                yield event.kernel
+def _is_near(path: str, entry: str) -> bool:
+    """Whether a file lies beside the entry file, or in a folder there."""
+    folder = os.path.dirname(os.path.abspath(entry))
+    return os.path.abspath(path).startswith(os.path.join(folder, ""))
+
+
+def _in_time(one: KernelDeclared, other: KernelDeclared, lives: Mapping[str, ModuleLife]) -> bool:
+    """Whether both are declared before either is loaded: else the module that they share is built twice as well."""
+    loads = [lives[event.kernel.module].first_load for event in (one, other) if event.kernel.module in lives]
+    return all(load is None or max(one.seq, other.seq) < load.seq for load in loads)
 
 
 def _could_share(kernel: Kernel, other: Kernel, modules: Mapping[str, Mapping[str, object]]) -> bool:

@@ -149,7 +149,8 @@ class Kernel:
     captures: bool = False
     """The body uses values of an enclosing function or class: what makes a factory's kernels differ."""
     stable: bool | None = None
-    """Declared exactly once, with fixed content, in any run (module level, or a class body): None where unknown."""
+    """Declared exactly once, with fixed content, in any run (module level, or a class body). None: in a function, whose
+    calls decide."""
     has_fault_trigger: bool | None = None
     """Its own text has a statement that could be a fault by itself; false spares an analysis that finds none."""
     followed: frozenset[str] = frozenset()
@@ -434,3 +435,5 @@ class Trace:
     """A whole program is in sight, and nothing in its text could run an adjoint or says whether adjoints are built."""
     warp_import: Span | None = None
     """The entry file's first import of Warp."""
+    is_program: bool = False
+    """The run begins with the entry file's first statement, and not in one of its functions."""

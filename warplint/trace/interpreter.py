@@ -108,7 +108,7 @@ class _Session:
         for polarity in (True, False):
             machine = self._machine(self._settings, polarity)
             cut = self._guarded(partial(self._top_level, machine, "__main__"))
-            self._conclude(machine, cut, 0, is_program=machine.launches > 0 and not machine.tapes)
+            self._conclude(machine, cut, 0, is_program=True)
             if cut or not self._worth_another_path(machine):
                 return
 
@@ -182,10 +182,16 @@ class _Session:
             cut=cut,
             unknowns=tuple(machine.unknowns),
             warp=self._settings.warp,
-            forward_only=is_program and is_forward_only(self._project, self._module),
+            forward_only=is_program and _only_launches(machine) and is_forward_only(self._project, self._module),
             warp_import=import_of_warp(self._module),
+            is_program=is_program,
         )
         self.interpretations.append(Interpretation(trace, machine.summary_of, _statistics(machine, trace)))
+
+
+def _only_launches(machine: Machine) -> bool:
+    """Whether kernels ran in sight, and no tape was made."""
+    return machine.launches > 0 and not machine.tapes
 
 
 def _matters(machine: Machine) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from warplint.finding import Span
 from warplint.trace.events import (
     ConfigSet,
     Event,
@@ -93,12 +94,46 @@ def module_lives(trace: Trace) -> tuple[ModuleLife, ...]:
     return tuple(sorted(made, key=lambda life: life.created.seq))
 
 
+def stable_kernels(trace: Trace) -> tuple[KernelDeclared, ...]:
+    """The declarations of kernels that a run declares once, with content that is the same in each run.
+
+    At the top level of a file that follows from the text. In a function it follows from a whole run: it calls the
+    function once, and the kernel captures nothing.
+    """
+    declared: dict[Span, list[KernelDeclared]] = {}
+    for event in trace.events:
+        if isinstance(event, KernelDeclared):
+            declared.setdefault(event.kernel.span, []).append(event)
+    whole = trace.is_program and not trace.cut
+    found = []
+    for first, *again in declared.values():
+        once = first.kernel.stable is True or (first.kernel.stable is None and whole and not again)
+        if once and not first.kernel.captures:
+            found.append(first)
+    return tuple(found)
+
+
 def values_before(trace: Trace, assignment: ConfigSet) -> tuple[object, ...]:
     """What the option of an assignment was set to earlier in the trace."""
     return tuple(
         event.value
         for event in trace.events
         if isinstance(event, ConfigSet) and event.option == assignment.option and event.seq < assignment.seq
+    )
+
+
+def assigned_next(trace: Trace, assignment: ConfigSet) -> ConfigSet | None:
+    """The next assignment of the same option to another value."""
+    return next(
+        (
+            event
+            for event in trace.events
+            if isinstance(event, ConfigSet)
+            and event.option == assignment.option
+            and event.seq > assignment.seq
+            and event.value != assignment.value
+        ),
+        None,
     )
 
 

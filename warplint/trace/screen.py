@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 import re
 
 from warplint.project import Module, Probe, Project
@@ -17,7 +18,13 @@ _BUILDS = (
     b"warp.config as",
 )
 _CONFIG_SET = re.compile(rb"\.config\.\w+\s*(?:=[^=]|,)|setattr\([\w.]*\.config\b|\b(?:wp|warp)\.config\b(?!\.)")
-_SETS_CONFIG = Probe((b".config.",), re.compile(rb"\b(?:wp|warp)\.config\.\w+\s*=[^=]"))
+_DECIDES = Probe(
+    (b".config.", b"unique", b"module=", b"set_module_options("),
+    re.compile(
+        rb"\b(?:wp|warp)\.config\.\w+\s*=[^=]|[\"']unique[\"']|kernel\([^)\n]*\bmodule\s*=|set_module_options\("
+    ),
+)
+"""What a file holds that decides how its modules are built, besides its kernels."""
 _NAMED_MODULE = re.compile(rb"kernel\([^)\n]*\bmodule\s*=")
 _OWNER = re.compile(rb"[\w.]+$")
 _NOT_WARP = (b"self", b"cls", b"args")
@@ -26,6 +33,9 @@ _NAMES_TAPE = Probe(
     (b"Tape", b"tape"),
     re.compile(rb"\bTape\(|import [^\n]*\bTape\b|\bwith [^\n]*[Tt]ape\b|[Tt]ape\.__enter__|\.Tape\)"),
 )
+_RUNS_KERNELS = Probe((b"launch(", b"launch_tiled("), re.compile(rb"\blaunch(?:_tiled)?\("))
+_NEAR = 12
+"""Files of a program's own that are looked at, so that a large package costs no more than a small program."""
 _KERNEL = re.compile(rb"\bkernel\b")
 _RUNS = re.compile(
     rb"^(?:with |for |while |if |try:|match |(?!def |class |async |import |from |@|#|[\"'\])}])[^\n#]*\w\()",
@@ -56,7 +66,10 @@ def interest(project: Project, module: Module) -> Interest:
         return Interest.TAPES
     if project.leads_to(module, _TAPE) and _RUNS.search(data) is not None:
         return Interest.TAPES
-    return Interest.BUILDS if names_warp and _decides_builds(project, module, data) else Interest.NOTHING
+    if names_warp and _decides_builds(project, module, data):
+        return Interest.BUILDS
+    starts_others = _STARTS.search(data) is not None and _leads_beside(project, module, _RUNS_KERNELS)
+    return Interest.BUILDS if starts_others else Interest.NOTHING
 
 
 def _decides_builds(project: Project, module: Module, data: bytes) -> bool:
@@ -65,7 +78,17 @@ def _decides_builds(project: Project, module: Module, data: bytes) -> bool:
         return True
     if b"launch(" not in data or _STARTS.search(data) is None:
         return False
-    return _KERNEL.search(data) is not None or project.leads_to(module, _SETS_CONFIG)
+    return _KERNEL.search(data) is not None or project.leads_to(module, _DECIDES)
+
+
+def _leads_beside(project: Project, module: Module, probe: Probe) -> bool:
+    """Whether the pattern occurs in what the program imports of its own: files beside it, or in a folder there."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(module.path)), "")
+    near = [module]
+    for current in near:  # grows while it is walked
+        found = (target for target in project.imported_by(current) if target not in near)
+        near += [target for target in found if os.path.abspath(target.path).startswith(folder)][: _NEAR - len(near)]
+    return any(b"warp" in each.source.data and probe.found_in(each.source.data) for each in near[1:])
 
 
 def _sets_config(data: bytes) -> bool:

@@ -46,6 +46,7 @@ def recorded_trace(seen: Iterable[object], project: Project, path: str = "") -> 
         memories=tables.memories,
         cut=end is None or end.cut,
         warp=_version(record),
+        is_program=True,
     )
     return Recorded(trace, _Summaries(project, places, tables).of, places)
 

@@ -242,30 +242,55 @@ def _content_key(
     digest = hashlib.blake2b(digest_size=8)
     digest.update(f"{source.path}:{node.lineno}:{node.col_offset}\n".encode())
     for name in sorted(captured):
-        digest.update(f"{name}={_fingerprint(captured[name])}\n".encode())
+        digest.update(f"{name}={fingerprint(captured[name])}\n".encode())
     for name in sorted(options):
         if name != "module":
-            digest.update(f"{name}:{_fingerprint(options[name])}\n".encode())
+            digest.update(f"{name}:{fingerprint(options[name])}\n".encode())
     return digest.hexdigest()
 
 
-def _fingerprint(value: Value) -> str:
+_CALLS = 4
+"""How deep the functions that a kernel calls are followed for what they capture."""
+
+
+def fingerprint(value: Value, depth: int = _CALLS) -> str:
+    """What tells a captured value from another one in a kernel's content; functions by place and what they capture."""
     if isinstance(value, (bool, int, float, str, bytes, type(None))):
         return repr(value)
     if isinstance(value, (tuple, list)):
-        return "(" + ",".join(_fingerprint(item) for item in value) + ")"
+        return "(" + ",".join(fingerprint(item, depth) for item in value) + ")"
     if isinstance(value, dict):
-        return "{" + ",".join(f"{name}:{_fingerprint(item)}" for name, item in value.items()) + "}"
+        return "{" + ",".join(f"{name}:{fingerprint(item, depth)}" for name, item in value.items()) + "}"
     if isinstance(value, WarpFunction):
-        node = value.function.node
-        return f"func:{value.function.module.module.path}:{node.lineno}:{node.col_offset}"
+        return f"func:{_function_print(value.function, depth)}"
     if isinstance(value, Function):
-        return f"function:{value.module.module.path}:{value.node.lineno}:{value.node.col_offset}"
+        return f"function:{_function_print(value, depth)}"
     if isinstance(value, Class):
         return f"class:{value.name}"
     if isinstance(value, Deferred):
         return f"import:{value.module.name}.{value.name}"
     return getattr(value, "path", None) or type(value).__name__
+
+
+def _function_print(function: Function, depth: int) -> str:
+    """Place of a function, and the values that it captures: its code is built into the kernel's module."""
+    node, place = function.node, f"{function.module.module.path}:{function.node.lineno}:{function.node.col_offset}"
+    if depth == 0 or isinstance(node, ast.AsyncFunctionDef) or function.closure.parent is None:
+        return place
+    return f"{place}{fingerprint(captured_values(function), depth - 1)}"
+
+
+def captured_values(function: Function) -> dict[str, Value]:
+    """The values of enclosing functions that a function's body uses, as they are now, in the order of their names."""
+    node = function.node
+    names = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
+    captured: dict[str, Value] = {}
+    scope: Environment | None = function.closure
+    while scope is not None and scope.parent is not None:
+        for name in names & scope.variables.keys() - captured.keys():
+            captured[name] = scope.variables[name]
+        scope = scope.parent
+    return dict(sorted(captured.items()))
 
 
 def _is_stable(machine: Machine, function: Function, captured: Mapping[str, Value]) -> bool | None:
@@ -276,7 +301,18 @@ def _is_stable(machine: Machine, function: Function, captured: Mapping[str, Valu
     in_function = any(frame.function != "<module>" for frame in machine.frames)
     if at_top and not in_function:
         return True
-    return None
+    return False if _is_remembered(function) else None
+
+
+def _is_remembered(function: Function) -> bool:
+    """Whether it is defined in a function whose results are kept (``lru_cache``): what makes kernels on demand."""
+    node = function.node
+    return any(
+        isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and item.lineno < node.lineno <= (item.end_lineno or 0)
+        and any("cache" in ast.unparse(decorator) for decorator in item.decorator_list)
+        for item in ast.walk(function.module.module.tree)
+    )
 
 
 def _func(machine: Machine, call: Call) -> Value:

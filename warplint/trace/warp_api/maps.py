@@ -25,6 +25,7 @@ from warplint.trace.values import (
     unknown_from,
 )
 from warplint.trace.warp_api.arrays import host_write
+from warplint.trace.warp_api.kernels import captured_values, fingerprint
 from warplint.trace.warp_api.launches import launch
 from warplint.trace.warp_api.modules import declare_content, warp_module
 
@@ -145,10 +146,12 @@ def _written(
     frame = machine.frame
     scope = Environment(frame.module, closure or frame.environment.closure, {"wp": External("warp"), **variables})
     place = f"{name}:{frame.module.module.path}:{getattr(here, 'lineno', 0)}:{expression}"
-    key = f"{place}:{_values_in(node, frame.environment)}"
+    mapped = variables.get("mapped")
+    function = mapped.function if isinstance(mapped, WarpFunction) else mapped
+    captured = fingerprint(captured_values(function)) if isinstance(function, Function) else ""
+    key = f"{place}:{_values_in(node, frame.environment)}{captured}"
     module = warp_module(machine, name if name != "map_func" else place)  # Warp names a function's by its source
-    function = Function(node, frame.module, scope)
-    kernel = KernelValue(function, module, key, None, stable=None)
+    kernel = KernelValue(Function(node, frame.module, scope), module, key, None, stable=None)
     declare_content(machine, module, key if name == "map_func" else name)
     machine.kernels[key] = kernel
     return kernel
