@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from interpreted import PRELUDE, launches, memories, of_kind, run_file, write
 
+from warplint.kernels.file_scope import FileScope
 from warplint.kernels.source import Builtin, Constant, Function, Struct, TypeAlias
 from warplint.project import Project
-from warplint.scopes import function_at
 from warplint.trace import events
 
 KERNELS = """
@@ -256,7 +256,8 @@ def test_scope_of_a_file_known_by_text_alone(tmp_path: Path) -> None:
     )
     project = Project.for_paths([tmp_path])
     path = str(tmp_path / "main.py")
-    scope = project.file_scope(path)
+    module = project.module(path)
+    scope = FileScope(project, module)
     assert scope.resolve("w.cos") == Builtin("cos")
     assert scope.resolve("sinus") == Builtin("sin")
     assert scope.resolve("w.types.vector") == Builtin("vector")
@@ -269,12 +270,8 @@ def test_scope_of_a_file_known_by_text_alone(tmp_path: Path) -> None:
     assert isinstance(scope.resolve("vec5"), TypeAlias)
     assert scope.resolve("changing") == Constant()
     assert scope.resolve("nothing") is None
-    module = project.module(path)
-    line = next(n for n, text in enumerate(module.source.lines, 1) if "w.kernel" in text)
-    node = function_at(module, line)
-    assert node is not None
-    assert node.name == "made"
-    inner = project.file_scope(path, node.lineno)
+    line = next(n for n, text in enumerate(module.source.lines, 1) if "def made" in text)
+    inner = FileScope(project, module, line)
     assert inner.resolve("k") == Constant()
     assert isinstance(inner.resolve("h"), Function)
 

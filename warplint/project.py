@@ -16,9 +16,8 @@ from functools import cached_property
 from pathlib import Path
 
 from warplint.finding import Span
-from warplint.kernels.source import Scope, span_of
 from warplint.names import ImportTable, absolute_module
-from warplint.source import SourceFile, Unreadable, read
+from warplint.source import SourceFile, Unreadable, read, span_of
 
 INSTALLED = ("site-packages", "dist-packages")
 """Folders of installed distributions: of these a project has only the package that the file itself lies in."""
@@ -224,12 +223,6 @@ class Project:
                 found[target] = None
         self.memo["imports", module] = result = tuple(found)
         return result
-
-    def file_scope(self, path: str | Path, line: int | None = None) -> Scope:
-        """The names that a kernel of the file sees, from the text alone; ``line``: also its enclosing functions'."""
-        from warplint.scopes import FileScope
-
-        return FileScope(self, self.module(path), line)
 
     def _search(self, name: str, folder: Path | None, importer: Module | None) -> Module | None:
         for root in self._search_roots(folder, importer, name):

@@ -13,9 +13,12 @@ import io
 import re
 import tokenize
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from warplint.finding import Span
 
 LARGEST = 8 * 2**20
 """Bytes. The syntax tree of a larger file takes gigabytes; only generated files are that large."""
@@ -191,3 +194,18 @@ def _position(data: bytes, offset: int) -> tuple[int, int]:
 
 def _line_start(text: str, offset: int) -> int:
     return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+
+
+def span_of(node: ast.AST, path: str, lines: Sequence[str] | None = None) -> Span:
+    """The node's place, with 1-based columns and an exclusive end; in characters where ``lines`` are given.
+
+    ``ast`` counts UTF-8 bytes; editors, JSON and SARIF count characters.
+    """
+    line: int = node.lineno  # type: ignore[attr-defined]
+    column: int = node.col_offset + 1  # type: ignore[attr-defined]
+    end_line: int = getattr(node, "end_lineno", None) or line
+    end_column: int = (getattr(node, "end_col_offset", None) or column - 1) + 1
+    if lines is not None and end_line <= len(lines):
+        column = character_column(lines[line - 1], column - 1)
+        end_column = character_column(lines[end_line - 1], end_column - 1)
+    return Span(path, line, column, end_line, end_column)

@@ -21,12 +21,13 @@ from warplint.kernels import types
 from warplint.kernels.faults import faults
 from warplint.kernels.ledger import MOST_STEPS, File, Ledger, Overrun, StoreRecord, Token, TokenKind
 from warplint.kernels.operations import Frame
-from warplint.kernels.source import Constant, KernelSource, span_of, text_of
+from warplint.kernels.source import Constant, KernelSource, text_of
 from warplint.kernels.statements import Interpreter, parameter_value
 from warplint.kernels.summary import Cut, KernelSummary, Need, Parameter, Read, Store, StoreKind
 from warplint.kernels.types import Kind, Type
 from warplint.kernels.values import Value, members, union
 from warplint.names import dotted
+from warplint.source import span_of
 
 LONGEST_TEXT = 60
 """Operations are quoted up to this many characters."""

@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from warplint.finding import Span
-
 
 class Unknown(enum.Enum):
     """A captured value that nobody knows: still a constant for the adjoint, but one that decides nothing."""
@@ -149,26 +147,7 @@ class KernelSource:
     what an adjoint needs of them is among the needs."""
 
 
-def span_of(node: ast.AST, path: str, lines: Sequence[str] | None = None) -> Span:
-    """The node's place, with 1-based character columns and an exclusive end."""
-    line: int = node.lineno  # type: ignore[attr-defined]
-    column: int = node.col_offset  # type: ignore[attr-defined]
-    end_line: int = getattr(node, "end_lineno", None) or line
-    end_column: int = getattr(node, "end_col_offset", None) or column
-    if lines is not None:
-        column = _characters(lines, line, column)
-        end_column = _characters(lines, end_line, end_column)
-    return Span(path, line, column + 1, end_line, end_column + 1)
-
-
 @functools.lru_cache(maxsize=65536)
 def text_of(node: ast.AST) -> str:
     """The node's first line as text; functions are inlined in many kernels, so that the same nodes come again."""
     return ast.unparse(node).partition("\n")[0]
-
-
-def _characters(lines: Sequence[str], line: int, offset: int) -> int:
-    """``ast`` counts UTF-8 bytes; editors, JSON and SARIF count characters."""
-    if line > len(lines) or lines[line - 1].isascii():
-        return offset
-    return len(lines[line - 1].encode()[:offset].decode(errors="ignore"))

@@ -24,11 +24,11 @@ from warplint.trace.events import Trace
 from warplint.trace.expressions import EVALUATORS
 from warplint.trace.forward_only import import_of_warp, is_forward_only
 from warplint.trace.imports import import_module, run_top_level
+from warplint.trace.kernel_scope import summarise_kernel
 from warplint.trace.library.builtins import BUILTINS
 from warplint.trace.loops import iterate
 from warplint.trace.machine import BudgetExceeded, Caches, Frame, Machine, Parts, Raised
 from warplint.trace.roots import Root, start, taped_functions
-from warplint.trace.scopes import summarise_kernel
 from warplint.trace.screen import Interest, interest
 from warplint.trace.settings import DEFAULT, TraceSettings
 from warplint.trace.statements import EXECUTORS

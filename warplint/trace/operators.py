@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from warplint.arithmetic import BINARY
 from warplint.trace.machine import Machine
 from warplint.trace.memory import ArrayValue, NumpyValue
 from warplint.trace.values import (
@@ -23,22 +24,6 @@ from warplint.trace.values import (
     Vector,
     unknown_from,
 )
-
-BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.BitAnd: operator.and_,
-    ast.MatMult: operator.matmul,
-}
 
 SPECIAL_METHODS: dict[type[ast.operator], str] = {
     ast.Add: "add",

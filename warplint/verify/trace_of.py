@@ -10,6 +10,7 @@ from functools import singledispatchmethod
 
 from warplint.finding import Source, Span
 from warplint.kernels.analysis import summarise
+from warplint.kernels.file_scope import FileScope
 from warplint.kernels.source import KernelSource
 from warplint.kernels.summary import KernelSummary
 from warplint.project import Project
@@ -320,7 +321,7 @@ class _Summaries:
         source = KernelSource(
             node=node,
             path=module.path,
-            scope=self._project.file_scope(module.path, node.lineno),
+            scope=FileScope(self._project, module, node.lineno),
             max_unroll=kernel.max_unroll,
             enable_backward=kernel.enable_backward is not False,
             lines=module.lines,

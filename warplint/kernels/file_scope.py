@@ -1,7 +1,7 @@
 """The names that a kernel sees, from its file's text alone: for kernels known only by file and line.
 
-What a running interpretation knows of a kernel's names is :mod:`warplint.trace.scopes`; here nothing has run, so that a
-variable of an enclosing function is a constant that nobody knows.
+What a running interpretation knows of a kernel's names is :mod:`warplint.trace.kernel_scope`; here nothing has run, so
+that a variable of an enclosing function is a constant that nobody knows.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 import math
 from collections.abc import Iterable, Iterator
 
+from warplint.arithmetic import BINARY
 from warplint.kernels.source import (
     PYTHON_BUILTINS,
     Adjoint,
@@ -203,8 +204,6 @@ class FileScope:
             operand = self._number(node.operand, depth - 1)
             return -operand if isinstance(node.op, ast.USub) else operand  # type: ignore[operator]
         if isinstance(node, ast.BinOp):
-            from warplint.trace.operators import BINARY
-
             left, right = self._number(node.left, depth - 1), self._number(node.right, depth - 1)
             if isinstance(node.op, ast.Pow) and isinstance(right, int) and abs(right) > 64:
                 raise ValueError
@@ -221,16 +220,6 @@ def scope_of(project: Project, module: Module) -> FileScope:
     if not isinstance(known, FileScope):
         known = project.memo["scope", module] = FileScope(project, module)
     return known
-
-
-def function_at(module: Module, line: int) -> ast.FunctionDef | None:
-    """The function whose decorators or ``def`` stand at ``line``: how a recorder names kernels."""
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.FunctionDef):
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            if first <= line <= node.lineno:
-                return node
-    return None
 
 
 def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.arg]:
