@@ -1,0 +1,204 @@
+"""Measures the kernels of one module: adjoints against finite differences. Runs in a process of its own.
+
+Every array that carries gradient starts with a gradient of its own, the weights of the objective: the sum over all
+arrays of weights times final values. So the adjoint must leave the derivative of the objective with respect to the
+initial values, whether an array is read, overwritten or added to.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import warp as wp
+from warp._src.context import Module, ModuleBuilder
+
+from tests.differential.cases import ANNOTATIONS, COLUMNS, ROUNDS, SIZE, Case, case_of, module_text
+
+DRAWS, DIRECTIONS = 4, 2
+STEP = 1e-5
+TOLERANCE = 1e-4
+"""Of a directional derivative, relative; analysis and measurement are about whole terms that are lost."""
+LARGEST = 1e8
+PADDING = 64
+"""Elements before and behind each array: wrong adjoints write out of bounds."""
+_DTYPES = {"Reals": wp.float64, "Vectors": wp.vec3d, "Grid": wp.float64}
+_SHAPES = {"Reals": (), "Vectors": (3,), "Grid": (COLUMNS,)}
+
+
+@dataclass
+class Launch:
+    """A kernel with arrays: ``values`` and ``gradients`` are NumPy views of them, by path."""
+
+    kernel: Any
+    dim: int
+    arguments: list[Any] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    gradients: dict[str, Any] = field(default_factory=dict)
+    integers: list[Any] = field(default_factory=list)
+
+    def run(self) -> None:
+        wp.launch(self.kernel, dim=self.dim, inputs=self.arguments, device="cpu")
+
+
+def padded(annotation: str) -> Any:
+    """A writable array with gradient amid unused memory of its own."""
+    rows = SIZE + 2 * PADDING
+    shape = (rows, COLUMNS) if annotation == "Grid" else (rows,)
+    whole = wp.zeros(shape, dtype=_DTYPES[annotation], requires_grad=True, device="cpu")
+    return whole[PADDING : PADDING + SIZE]
+
+
+def prepared(case: Case, names: Any, kernel: Any) -> Launch:
+    """Arguments for a kernel."""
+    launch, made = Launch(kernel, case.dim), {}
+
+    def array(path: str, annotation: str) -> Any:
+        made[path] = padded(annotation)
+        launch.values[path] = made[path].numpy()
+        launch.gradients[path] = made[path].grad.numpy()
+        return made[path]
+
+    for name in case.parameters:
+        annotation, owner = ANNOTATIONS[name], case.shared[name]
+        if annotation == "int":
+            launch.arguments.append(ROUNDS)
+        elif annotation == "real":
+            launch.arguments.append(0.7)
+        elif annotation == "Integers":
+            launch.integers.append(wp.zeros(SIZE + 2 * PADDING, dtype=int, device="cpu"))
+            launch.arguments.append(launch.integers[0])
+        elif annotation == "State":
+            state = names.State()
+            state.position, state.velocity = array("state.position", "Reals"), array("state.velocity", "Reals")
+            state.dt = 0.3
+            launch.arguments.append(state)
+        else:
+            launch.arguments.append(made[owner] if owner in made else array(owner, annotation))
+    return launch
+
+
+def measure(case: Case, names: Any, kernel: Any) -> dict[str, Any]:
+    """``right``, ``wrong`` (with the first culprit's path, adjoint and difference quotient) or ``unmeasured``."""
+    launch, measured = prepared(case, names, kernel), False
+    for draw in range(DRAWS):
+        random = np.random.default_rng(draw)
+        for index in launch.integers:
+            index.numpy()[:SIZE] = random.permutation(SIZE)
+        start = {path: random.uniform(0.4, 1.6, view.shape) for path, view in launch.values.items()}
+        weights = {path: random.uniform(0.5, 1.5, view.shape) for path, view in launch.values.items()}
+        adjoints = differentiated(launch, start, weights)
+        if objective(launch, start, weights) is None:
+            continue
+        for path in start:
+            for _ in range(DIRECTIONS):
+                direction = random.uniform(-1.0, 1.0, start[path].shape)
+                quotient, doubt = difference(launch, start, weights, path, direction)
+                adjoint = float(np.sum(adjoints[path] * direction))
+                scale = max(abs(quotient), abs(adjoint) if np.isfinite(adjoint) else 0.0, 1e-3)
+                if not doubt < TOLERANCE * scale:
+                    continue
+                measured = True
+                if not abs(adjoint - quotient) <= TOLERANCE * scale + 10.0 * doubt:
+                    return {"outcome": "wrong", "path": path, "adjoint": adjoint, "difference": quotient}
+    return {"outcome": "right" if measured else "unmeasured"}
+
+
+def differentiated(launch: Launch, start: dict[str, Any], weights: dict[str, Any]) -> dict[str, Any]:
+    """The gradients that the tape leaves."""
+    put(launch.values, start)
+    tape = wp.Tape()
+    with tape:
+        launch.run()
+    put(launch.gradients, weights)
+    tape.backward()
+    return {path: view.copy() for path, view in launch.gradients.items()}
+
+
+def objective(launch: Launch, start: dict[str, Any], weights: dict[str, Any]) -> float | None:
+    """Weights times final values; None where they are not finite."""
+    put(launch.values, start)
+    launch.run()
+    total = float(sum(np.sum(weights[path] * view) for path, view in launch.values.items()))
+    return total if np.isfinite(total) and abs(total) < LARGEST else None
+
+
+def difference(
+    launch: Launch, start: dict[str, Any], weights: dict[str, Any], path: str, direction: Any
+) -> tuple[float, float]:
+    """A directional derivative by two central differences, extrapolated, and how far they are apart."""
+    quotients = []
+    for step in (STEP, STEP / 2.0):
+        ends = [objective(launch, {**start, path: start[path] + sign * step * direction}, weights) for sign in (1, -1)]
+        if ends[0] is None or ends[1] is None:
+            return 0.0, np.inf
+        quotients.append((ends[0] - ends[1]) / (2.0 * step))
+    return (4.0 * quotients[1] - quotients[0]) / 3.0, abs(quotients[1] - quotients[0])
+
+
+def put(views: dict[str, Any], values: dict[str, Any]) -> None:
+    for path, value in values.items():
+        views[path][...] = value
+
+
+def refusal(kernel: Any) -> str:
+    """Why Warp does not generate code for a kernel; "" if it does."""
+    try:
+        options = {**kernel.module.resolve_options(wp.config), "output_arch": None}
+        ModuleBuilder(Module("differential_dummy", None), options).build_kernel(kernel)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def imported(folder: Path, name: str, cases: dict[int, Case]) -> Any:
+    """A module of some cases."""
+    path = folder / f"{name}.py"
+    path.write_text(module_text(cases))
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def main(request: str) -> None:
+    """Measure the cases that ``request`` (JSON text) holds, one line each; a first module only shows which ones build.
+
+    ``folder``: for the modules. ``cases``: number to case. ``cache``: a kernel cache, null for the user's.
+    """
+    asked = json.loads(request)
+    wp.config.quiet = True
+    if asked["cache"]:
+        wp.config.kernel_cache_dir = asked["cache"]
+    wp.config.optimization_level = asked["optimization"]
+    wp.init()
+    folder, cases = Path(asked["folder"]), {int(number): case_of(each) for number, each in asked["cases"].items()}
+    probe = imported(folder, "differential_probe", cases)
+    for number in list(cases):
+        why = refusal(getattr(probe, f"c{number}_kernel"))
+        if why:
+            del cases[number]
+            say({"case": number, "outcome": "refused", "why": why})
+    measured = imported(folder, "differential_module", cases)
+    wp.load_module(measured, device="cpu")
+
+    say({"loaded": True})
+    for number, case in cases.items():
+        say({"starts": number})
+        say({"case": number, **measure(case, measured, getattr(measured, f"c{number}_kernel"))})
+
+
+def say(line: dict[str, Any]) -> None:
+    print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.stdin.read())
