@@ -112,7 +112,7 @@ def test_an_element_overwritten_after_a_needed_read_is_a_fault(body):
         "b[i] += c[i] * c[i]",
         "b[i] = a[i] * a[i]\nc[i] = wp.sin(b[i]) * b[i]",
         "b[i] = a[i] * a[i]\nb[i] = wp.sin(a[i])",
-        "c[i] = b[i] * b[i]\nb[i + 1] = 1.0",
+        "c[i] = b[i] * b[i]\nb[i + n] = 1.0",
         "if a[i] > 0.0:\n    c[i] = b[i] * b[i]\nelse:\n    b[i] = 1.0",
         "if a[i] > 0.0:\n    c[i] = b[i] * b[i]\n    return\nb[i] = 1.0",
         "for k in range(n):\n    b[k + 1] = wp.sin(b[k]) + a[k]",

@@ -384,3 +384,52 @@ tape.backward(l)
     (found,) = [each for each in check(tmp_path, PRELUDE + body) if each.code == "NVW101"]
     assert " are each reused on one tape: " in found.message
     assert "s_in.q" in found.message
+
+
+NEIGHBOURS = {
+    "the next one, around the end": ("y[i] = 0.5 * y[i] + 0.25 * y[(i + 1) % n]", True),
+    "the one before": ("if i > 0:\n    y[i] = y[i] + 0.25 * y[i - 1]", True),
+    "the one before, added": ("if i >= n or i < 1:\n    return\ny[i] += 0.25 * y[i - 1]", True),
+    "kept inside": ("y[i] = y[i] + 0.25 * y[wp.min(i + 1, n - 1)]", True),
+    "through a local": ("j = (i + 2) % n\nt = 2.0 * y[j]\ny[i] = t", True),
+    "only its own": ("y[i] = y[i] + 0.25 * z[(i + 1) % n]", False),
+    "into another array": ("z[i] = 0.5 * y[i] + 0.25 * y[(i + 1) % n]", False),
+    "evens from odds": ("if i % 2 == 0:\n    y[i] = y[i] + 0.25 * y[(i + 1) % n]", False),
+    "the other half": ("y[i] = y[i] + 0.25 * y[i + n]", False),
+    "as a condition of a constant": ("z[i] = 1.0\nif y[i] > 0.0:\n    z[i] = 2.0", False),
+}
+
+
+@pytest.mark.parametrize(("statements", "wrong"), NEIGHBOURS.values(), ids=NEIGHBOURS)
+def test_elements_that_other_threads_read(tmp_path: Path, statements: str, wrong: bool) -> None:
+    """Measured: wrong whether the neighbour's turn comes before or after, linear or not."""
+    lines = [f"    {line}" for line in statements.splitlines()]
+    if wrong:
+        lines[-1] += "  # expect: NVW104"
+    kernel = "\n@wp.kernel\ndef relax(y: A, z: A, n: int):\n    i = wp.tid()\n" + "\n".join(lines) + "\n"
+    launches = ["relax, 3, inputs=[y, z, 3]", "ssq, 3, inputs=[y, l]", "ssq, 3, inputs=[z, l]"]
+    body = "\n".join(["y, z = wp.clone(x), zer(3)", *(f"wp.launch({each})" for each in launches)])
+    check(tmp_path, taped(body, before=kernel))
+
+
+def test_one_thread_has_no_neighbours(tmp_path: Path) -> None:
+    kernel = "\n@wp.kernel\ndef relax(y: A):\n    i = wp.tid()\n    y[i] = y[i] + 0.25 * y[i + 1]\n"
+    check(
+        tmp_path,
+        taped("y = wp.clone(x)\nwp.launch(relax, 1, inputs=[y])\nwp.launch(ssq, 3, inputs=[y, l])", before=kernel),
+    )
+
+
+def test_neighbours_in_a_struct_are_a_struct_s_fault(tmp_path: Path) -> None:
+    kernel = """
+@wp.struct
+class State:
+    y: A
+
+@wp.kernel
+def relax(s: State):
+    i = wp.tid()
+    s.y[i] = s.y[i] + 0.25 * s.y[wp.max(i - 1, 0)]  # expect: NVW105
+"""
+    body = "s = State()\ns.y = wp.clone(x)\nwp.launch(relax, 3, inputs=[s])\nwp.launch(ssq, 3, inputs=[s.y, l])"
+    check(tmp_path, taped(body, before=kernel))

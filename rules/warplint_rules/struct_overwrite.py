@@ -43,7 +43,7 @@ from collections.abc import Iterable
 from warplint.finding import Experiment, Finding, Severity, Span
 from warplint.rule import Context, Group, Rule
 from warplint.trace.overwrites import Overwrite
-from warplint_rules import destroyed
+from warplint_rules import destroyed, neighbours
 from warplint_rules.destroyed import Fault, Told
 
 TOLD = Told(
@@ -55,7 +55,9 @@ TOLD = Told(
 
 def detect(context: Context) -> Iterable[Finding]:
     """One finding for each storing statement."""
-    return destroyed.findings(RULE, Fault.STRUCT, context.dataflow, TOLD, _place)
+    flow = context.dataflow
+    overwritten = destroyed.findings(RULE, Fault.STRUCT, flow, TOLD, _place)
+    return neighbours.merged((*overwritten, *neighbours.findings(RULE, flow, TOLD.instead, neighbours.is_field)))
 
 
 def _place(overwrite: Overwrite) -> Span:

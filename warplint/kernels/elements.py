@@ -147,7 +147,9 @@ class Elements(Operations):
         version = ledger.versions.get(place.path, 0)
         varies = union(index.varies for index in place.indices)
         order, file, loops, arms = ledger.tick(), self.frame.file, self.loop_bits, self.arms()
-        read = Token(TokenKind.READ, place.path, text, "", order, node, file, varies, loops, arms)
+        read = Token(
+            TokenKind.READ, place.path, text, "", order, node, file, varies, loops, arms, indices=place.indices
+        )
         token = ledger.token(read, (version, loops, arms))
         real = of.floating is not False
         element = of.element or Type(floating=of.floating)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from warplint.finding import Span
 from warplint.kernels.ledger import File, Ledger, Needed, StoreRecord, Token, TokenKind
+from warplint.kernels.neighbours import neighbour_reads
 from warplint.kernels.source import text_of
 from warplint.kernels.summary import Cut, KernelFault, KernelFaultKind, Read, StoreKind
 from warplint.kernels.types import Kind
@@ -55,7 +56,8 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
     consumers = _consumers(ledger)
     drafts: dict[tuple[object, ...], _Draft] = {}
     lost = (find(ledger, consumers) for find in (_lost, _mutated, _looped, _replayed, _overwritten))
-    for key, draft in itertools.chain(_multiplied(ledger), _cut(ledger), _shared(ledger), *lost):
+    found = itertools.chain(_multiplied(ledger), _cut(ledger), _shared(ledger), _neighbouring(ledger), *lost)
+    for key, draft in found:
         known = drafts.setdefault(key, draft)
         known.given |= draft.given
         known.into |= draft.into
@@ -123,6 +125,19 @@ def _shared(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:
             draft = _Draft(kind, store.node, store.file, store.order, None, given, into, store.path)
             draft.certain = not given & ledger.path_bit(store.path)
             yield (kind, store.node), draft
+
+
+def _neighbouring(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:
+    """Stores to the thread's own element, which another thread reads (Gauss-Seidel): the read may be of any value."""
+    kind = KernelFaultKind.NEIGHBOUR_OVERWRITTEN
+    for number, store in neighbour_reads(ledger):
+        read, bit = ledger.tokens[number], ledger.path_bit(store.path)
+        into = {user.path for user in ledger.stores if user.value.tokens >> number & 1 and user.value.active & bit}
+        if into:
+            yield (
+                (kind, store.node),
+                _Draft(kind, store.node, store.file, store.order, read, bit, into, text_of(read.node)),
+            )
 
 
 def _replayed(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:

@@ -76,6 +76,8 @@ class Token:
     arms: Arms = frozenset()
     loop: ast.AST | None = None
     """The innermost dynamic loop around a component that is replaced."""
+    indices: tuple[Value, ...] = ()
+    """Of a read: the values that ``index`` is the text of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +113,8 @@ class StoreRecord:
     """Conditional on a comparison of the thread's index with a size only."""
     loops: int = 0
     arms: Arms = frozenset()
+    tests: tuple[ast.AST, ...] = ()
+    """The conditions that it stands under."""
 
     @property
     def varies(self) -> int:

@@ -264,6 +264,7 @@ class Stores(Expressions):
             bool(guards) and all(guard.bounded for guard in guards),
             self.loop_bits,
             self.arms(),
+            tuple(guard.node for guard in guards),
         )
         ledger.stores.append(record)
         ledger.versions[place.path] = ledger.versions.get(place.path, 0) + 1

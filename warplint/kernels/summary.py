@@ -108,6 +108,9 @@ class KernelFaultKind(str, enum.Enum):
     """``v[0] *= e`` on a local: the old component's cotangent is not cleared. Wrong if it carries gradient."""
     READ_THEN_OVERWRITTEN = "read-then-overwritten"
     """A store to an element whose old value an adjoint of this kernel reads."""
+    NEIGHBOUR_OVERWRITTEN = "neighbour-overwritten"
+    """A store to the thread's own element, where other threads of the launch read that element as their neighbour:
+    which value they get depends on the order of threads, and the adjoint does not undo that order."""
     COMPONENT_REASSIGN = "component-reassign"
     """``v[0] = e`` on a local over a component that carries gradient, or after an adjoint took the whole of v.
     Not where ``enable_vector_component_overwrites`` is in effect (but for fills in dynamic loops)."""
