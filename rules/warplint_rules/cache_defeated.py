@@ -5,7 +5,7 @@
 Finds what keeps a program from finding its modules in the kernel cache when it starts again: `wp.clear_kernel_cache()`
 at each start, `wp.config.cache_kernels = False`, a cache folder that is new in each process or is removed, the
 array-access tracker left on, and values in a kernel that differ from process to process (a clock, a process number,
-Python's salted `hash`).
+Python's salted `hash`, an unseeded random number, a place in the order of a set of strings), also in `wp.static`.
 
 ## Why is this bad
 
@@ -37,7 +37,8 @@ The program runs twice on one kernel cache of its own, and the builds of the sec
 ## Limits
 
 Silent: whatever stands under a condition (a switch), cache folders that are fixed, the tracker where it is switched off
-again. The order of a set, which differs from process to process as well, is not followed.
+again, random numbers in a program that seeds a generator. Two runs in a row may agree by chance: a clock that a kernel
+holds as a 32-bit float changes every two minutes, and a set of two strings has only two orders.
 """
 
 from __future__ import annotations

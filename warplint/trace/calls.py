@@ -124,7 +124,10 @@ def call_value(machine: Machine, callee: Value, call: Call) -> Value:
         return unknown_from("a Warp function called on the host", *call.values)
     if isinstance(callee, Instance) and callee.cls.has_outside_base and callee.cls.find("forward"):
         return call_value(machine, machine.parts.get_attribute(machine, callee, "forward"), call)
-    return outside_call(machine, "something unknown", call)
+    result = outside_call(machine, "something unknown", call)
+    if isinstance(callee, UnknownValue) and callee.taints and isinstance(result, UnknownValue):
+        return UnknownValue(result.why, result.sources, taints=result.taints | callee.taints)
+    return result
 
 
 def outside_call(machine: Machine, name: str, call: Call) -> Value:

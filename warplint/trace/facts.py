@@ -144,6 +144,18 @@ def leaves(statements: Iterable[ast.stmt]) -> bool:
     return isinstance(_last(statements), (ast.Break, ast.Continue, ast.Return))
 
 
+def static_calls(node: ast.FunctionDef) -> tuple[ast.expr, ...]:
+    """The arguments of ``wp.static(…)`` in a kernel that call something themselves."""
+    return tuple(
+        item.args[0]
+        for item in ast.walk(node)
+        if isinstance(item, ast.Call)
+        and (item.func.attr if isinstance(item.func, ast.Attribute) else getattr(item.func, "id", "")) == "static"
+        and item.args
+        and any(isinstance(inner, ast.Call) for inner in ast.walk(item.args[0]))
+    )
+
+
 def is_generic(node: ast.FunctionDef) -> bool:
     """Whether a kernel has a parameter of a type that each launch decides."""
     return any(is_open(parameter.annotation) for parameter in node.args.args)

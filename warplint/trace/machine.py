@@ -31,6 +31,7 @@ from warplint.trace.facts import (
     preferred_arm,
     rings_of,
     signature_of,
+    static_calls,
     takes_modulo,
     telling_lines,
 )
@@ -156,6 +157,7 @@ class Caches:
         self.telling_lines: dict[Module, list[int]] = {}
         self.free_names: dict[ast.FunctionDef, frozenset[str]] = {}
         self.wrapping: dict[ast.expr, bool] = {}
+        self.static_calls: dict[ast.FunctionDef, tuple[ast.expr, ...]] = {}
         self.generic: dict[ast.FunctionDef, bool] = {}
         self.growing: dict[ast.stmt, bool] = {}
         self.rings: dict[ast.stmt, tuple[ast.expr, ...]] = {}
@@ -186,6 +188,13 @@ class Caches:
         known = self.free_names.get(node)
         if known is None:
             known = self.free_names[node] = free_names(node)
+        return known
+
+    def static_calls_of(self, node: ast.FunctionDef) -> tuple[ast.expr, ...]:
+        """What a kernel's ``wp.static(…)`` expressions are given, where that calls something itself."""
+        known = self.static_calls.get(node)
+        if known is None:
+            known = self.static_calls[node] = static_calls(node)
         return known
 
     def is_generic(self, node: ast.FunctionDef) -> bool:
@@ -276,6 +285,10 @@ class Machine:
         self.scopes: dict[Environment, Scope] = {}
         self.held: dict[int, Held] = {}
         """The lists and structs that recorded launches were given, by identity."""
+        self.unordered: dict[int, Value] = {}
+        """Lists and tuples of a set's items, by identity: their order is another one in each process."""
+        self.seeded = False
+        """The program seeds a generator of random numbers."""
         self._next_memory = 0
 
     # -- running ---------------------------------------------------------------------------------------------------

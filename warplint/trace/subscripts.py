@@ -7,6 +7,7 @@ from typing import Any
 
 from warplint.trace import events
 from warplint.trace.held import note_change
+from warplint.trace.library.salt import place_in
 from warplint.trace.machine import Machine
 from warplint.trace.memory import ArrayValue, NumpyValue
 from warplint.trace.moves import stamp
@@ -30,6 +31,8 @@ def load_item(machine: Machine, container: Value, index: Value, node: ast.Subscr
     index = known_index(machine, index)
     if isinstance(container, (list, tuple, str, bytes, range, dict)):
         value = _plain_item(machine, container, index)
+        if isinstance(container, (list, tuple)) and id(container) in machine.unordered:
+            return place_in(machine, container, value)
         position = None if node is None or isinstance(container, dict) else node.slice
         if position is not None and machine.caches.wraps_around(position):
             stamp(machine, value, "index")
@@ -90,6 +93,10 @@ def store_item(machine: Machine, container: Value, index: Value, value: Value) -
         from warplint.trace.warp_api.modules import set_options
 
         set_options(machine, container.attributes["module"], {index: value}, direct=True)
+    elif isinstance(container, External) and container.path == "os.environ" and index == "WARP_CACHE_PATH":
+        from warplint.trace.warp_api.modules import cache_in_environment
+
+        cache_in_environment(machine, value)
     elif isinstance(container, ArrayValue):
         target = container.indexed(index)
         machine.emit(events.HostWrite, dest=target.snapshot(), how="setitem", active_tape=machine.active_tape_id)

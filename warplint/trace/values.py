@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from warplint.finding import Span
 from warplint.project import Module
 from warplint.trace import events
 
@@ -30,8 +31,8 @@ class UnknownValue:
 
     ``sources`` are the memories whose contents went into it by way of the host. ``base`` and ``offset`` keep the
     relation of counts: ``n + 1`` has the base of ``n``. ``negated``: the opposite of the condition it came from, so
-    that ``not c`` goes the other way than ``c``. ``taints`` are properties of the process that entered it: ``clock``,
-    ``salted-hash``.
+    that ``not c`` goes the other way than ``c``. ``taints`` are the places where values that differ from process to
+    process (a clock, a salted hash) entered it.
     """
 
     __slots__ = ("base", "negated", "offset", "sources", "taints", "why")
@@ -43,7 +44,7 @@ class UnknownValue:
         base: UnknownValue | None = None,
         offset: int = 0,
         negated: bool = False,
-        taints: frozenset[str] = frozenset(),
+        taints: frozenset[Span] = frozenset(),
     ) -> None:
         self.why = why
         self.sources = sources
@@ -439,9 +440,9 @@ def sources_of(value: Value, depth: int = 3) -> frozenset[int]:
     return NO_SOURCES
 
 
-def taints_of(*values: Value) -> frozenset[str]:
-    """The properties of the process (clock, salted hash) that entered any of the values."""
-    found: frozenset[str] = frozenset()
+def taints_of(*values: Value) -> frozenset[Span]:
+    """Where values that differ from process to process entered any of these."""
+    found: frozenset[Span] = frozenset()
     for value in values:
         if isinstance(value, UnknownValue) and value.taints:
             found |= value.taints

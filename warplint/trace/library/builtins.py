@@ -8,6 +8,7 @@ from typing import Any
 
 from warplint.trace import events, operators
 from warplint.trace.library import iterables
+from warplint.trace.library.salt import varying
 from warplint.trace.machine import Call, Machine, Raised
 from warplint.trace.memory import ArrayValue, NumpyValue, arrays_in
 from warplint.trace.moves import stamp
@@ -33,8 +34,6 @@ from warplint.trace.values import (
     WarpFunction,
     unknown_from,
 )
-
-SALTED = frozenset({"salted-hash"})
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "int": int,
@@ -266,7 +265,7 @@ def _hash(machine: Machine, call: Call) -> Value:
     numbers = value if isinstance(value, tuple) else (value,)
     if all(isinstance(number, (int, float)) for number in numbers):
         return hash(value)
-    return UnknownValue("a salted hash", taints=SALTED)
+    return varying(machine, "a salted hash")
 
 
 def _super(machine: Machine, call: Call) -> Value:
@@ -297,7 +296,7 @@ def _exit(machine: Machine, call: Call) -> Value:
 
 
 def _id(machine: Machine, call: Call) -> Value:
-    return UnknownValue("an address", taints=SALTED)
+    return varying(machine, "an address")
 
 
 def _issubclass(machine: Machine, call: Call) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warplint.trace.held import note_change
+from warplint.trace.library.salt import keep_disorder, place_in
 from warplint.trace.machine import Call, Machine, Raised
 from warplint.trace.moves import stamp, stamp_rotation
 from warplint.trace.operators import is_plain
@@ -87,11 +88,13 @@ def _list_method(machine: Machine, items: list[Value], name: str, call: Call) ->
         stamp_rotation(machine, items)
         return None
     if name == "sort":
+        machine.unordered.pop(id(items), None)
         return _sort(machine, items, call)
     try:
         if name == "copy":
-            return items.copy()
-        return getattr(items, name)(*call.args)
+            return keep_disorder(machine, items.copy(), items)
+        found = getattr(items, name)(*call.args)
+        return place_in(machine, items, found) if name == "index" else found
     except Exception:
         return UnknownValue(f"list.{name} that fails")
 

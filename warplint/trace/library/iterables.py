@@ -9,6 +9,7 @@ from typing import Any
 
 from warplint.trace import operators
 from warplint.trace.library.iteration import draw, left_in_iterator
+from warplint.trace.library.salt import is_unordered, keep_disorder, place_in, varying
 from warplint.trace.machine import Call, Machine, Raised
 from warplint.trace.values import (
     Generator,
@@ -67,11 +68,18 @@ def _items_or_unknown(machine: Machine, values: Sequence[Value]) -> tuple[list[S
 def _enumerate(machine: Machine, call: Call) -> Value:
     columns, _ = _items_or_unknown(machine, call.args[:1])
     start = call.get(1, "start", 0)
-    return list(python.enumerate(columns[0] if columns else (), start if isinstance(start, int) else 0))
+    pairs = python.enumerate(columns[0] if columns else (), start if isinstance(start, int) else 0)
+    return [(place_in(machine, call.args[0], number), item) for number, item in pairs]
 
 
 def _zip(machine: Machine, call: Call) -> Value:
     columns, _ = _items_or_unknown(machine, call.args)
+    unordered = [is_unordered(machine, value) for value in call.args]
+    if any(unordered) and not all(unordered):  # numbers beside a set: which belongs to which item, nobody knows
+        columns = [
+            column if loose else [varying(machine, "what stands beside an item of a set") for _ in column]
+            for column, loose in python.zip(columns, unordered, strict=False)
+        ]
     return list(python.zip(*columns, strict=False))
 
 
@@ -103,7 +111,7 @@ def _container(kind: Callable[..., Any]) -> Callable[[Machine, Call], Value]:
                     call.args[0] if isinstance(call.args[0], dict) else [tuple(machine.iterate(i) or ()) for i in items]
                 )
                 return dict(source, **call.kwargs)
-            return kind(items)
+            return keep_disorder(machine, kind(items), call.args[0])
         except (TypeError, ValueError):
             return UnknownValue("a container of unhashable items")
 
@@ -199,7 +207,9 @@ def _iter(machine: Machine, call: Call) -> Value:
     if isinstance(value, (Generator, Record)):
         return value
     items = machine.iterate(value)
-    return unknown_from("an iterator", value) if items is None else Record("iterator", {"items": list(items)})
+    if items is None:
+        return unknown_from("an iterator", value)
+    return Record("iterator", {"items": [place_in(machine, value, item) for item in items]})
 
 
 def _any(machine: Machine, call: Call) -> Value:

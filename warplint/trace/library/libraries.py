@@ -8,11 +8,11 @@ import posixpath
 import zlib
 from collections.abc import Callable
 
+from warplint.trace.library.numpy import drawn
+from warplint.trace.library.salt import varying
 from warplint.trace.machine import Call, Machine
 from warplint.trace.operators import is_plain
-from warplint.trace.values import NO_SOURCES, Record, UnknownValue, Value, taints_of, unknown_from
-
-CLOCK = frozenset({"clock"})
+from warplint.trace.values import Record, UnknownValue, Value, unknown_from
 
 
 def _folded(function: Callable[..., Value], name: str) -> Callable[[Machine, Call], Value]:
@@ -30,19 +30,30 @@ def _folded(function: Callable[..., Value], name: str) -> Callable[[Machine, Cal
 
 
 def _clock(machine: Machine, call: Call) -> Value:
-    return UnknownValue("the time", taints=CLOCK)
+    return varying(machine, "the time")
 
 
-def _tainted(machine: Machine, call: Call) -> Value:
-    return UnknownValue("a value of this process", NO_SOURCES, taints=CLOCK | taints_of(*call.values))
+def _strftime(machine: Machine, call: Call) -> Value:
+    """The time as text; of a given time (``t``), what that gives."""
+    given = [value for value in (call.get(1, "t"), call.kwargs.get("secs")) if value is not None]
+    return unknown_from("a time as text", *given) if given else varying(machine, "the time as text")
 
 
-def _unseeded(machine: Machine, call: Call) -> Value:
-    return UnknownValue("a random number")  # perhaps of a seeded generator
+def _of_this_process(machine: Machine, call: Call) -> Value:
+    return varying(machine, "a value of this process", *call.values)
+
+
+def _random(machine: Machine, call: Call) -> Value:
+    return drawn(machine)
+
+
+def _seed(machine: Machine, call: Call) -> Value:
+    machine.seeded = True
+    return None
 
 
 def _temporary_directory(machine: Machine, call: Call) -> Value:
-    path = _tainted(machine, call)
+    path = _of_this_process(machine, call)
     return Record("temporary-directory", {"name": path, "__enter__": path})
 
 
@@ -89,14 +100,27 @@ MODELS: dict[str, Callable[[Machine, Call], Value]] = {
     "time.perf_counter": _clock,
     "time.perf_counter_ns": _clock,
     "time.monotonic": _clock,
+    "time.monotonic_ns": _clock,
+    "time.strftime": _strftime,
+    "time.ctime": _strftime,
     "datetime.datetime.now": _clock,
-    "os.getpid": _tainted,
-    "uuid.uuid4": _tainted,
-    "tempfile.mkdtemp": _tainted,
-    "tempfile.mktemp": _tainted,
+    "datetime.datetime.today": _clock,
+    "os.getpid": _of_this_process,
+    "uuid.uuid1": _of_this_process,
+    "uuid.uuid4": _of_this_process,
+    "tempfile.mkdtemp": _of_this_process,
+    "tempfile.mktemp": _of_this_process,
     "tempfile.TemporaryDirectory": _temporary_directory,
-    "random.random": _unseeded,
-    "secrets.token_hex": _tainted,
+    **{
+        f"random.{name}": _random
+        for name in ("random", "randint", "randrange", "uniform", "gauss", "choice", "getrandbits", "normalvariate")
+    },
+    "random.seed": _seed,
+    **{
+        f"secrets.{name}": _of_this_process
+        for name in ("token_hex", "token_bytes", "token_urlsafe", "randbelow", "randbits", "choice")
+    },
+    "os.urandom": _of_this_process,
     "datetime.datetime.utcnow": _clock,
     "argparse.ArgumentParser": _parser,
     "sys.exit": _nothing,

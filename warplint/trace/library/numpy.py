@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from warplint.trace import events
+from warplint.trace.library.salt import varying
 from warplint.trace.machine import Call, Machine
 from warplint.trace.memory import SMALL, ArrayValue, NumpyValue, Shape
 from warplint.trace.values import (
@@ -432,15 +433,22 @@ def default_model(path: str) -> Callable[[Machine, Call], Value]:
     return run
 
 
+def drawn(machine: Machine) -> Value:
+    """A random number: another one in each process, unless the program seeds a generator."""
+    return UnknownValue("a random number") if machine.seeded else varying(machine, "a random number")
+
+
 def _random(machine: Machine, name: str, call: Call) -> Value:
     if name == "seed":
+        machine.seeded = True
         return None
     if name in ("rand", "randn"):
         return make(machine, shape_of(machine, tuple(call.args)), None)
     if name in ("default_rng", "RandomState", "Generator"):
-        return UnknownValue("a random generator")
+        fresh = not call.values or call.values == [None]
+        return varying(machine, "an unseeded generator") if fresh else UnknownValue("a random generator")
     shape = shape_of(machine, call.kwargs.get("size")) if "size" in call.kwargs else None
-    return make(machine, shape, None) if shape is not None else UnknownValue("a random number")
+    return make(machine, shape, None) if shape is not None else drawn(machine)
 
 
 class _NoMemory:

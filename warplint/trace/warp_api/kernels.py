@@ -27,6 +27,7 @@ from warplint.trace.values import (
     Value,
     Vector,
     WarpFunction,
+    taints_of,
 )
 from warplint.trace.warp_api.modules import declare_content, module_for
 from warplint.trace.warp_api.types import dtype_name
@@ -182,8 +183,15 @@ def _varying(machine: Machine, function: Function, node: ast.FunctionDef) -> Ite
                 for item in ast.walk(function.module.module.tree)
                 if isinstance(item, (ast.Assign, ast.AnnAssign)) and name in _assigned(item)
             ]
-            yield from (function.module.module.span(item) for item in made[:1])
+            if made:
+                yield function.module.module.span(made[0])
+            else:
+                yield from sorted(scope.variables[name].taints)[:1]
         scope = scope.parent
+    for argument in machine.caches.static_calls_of(node):
+        frame = Frame(function.closure, function.name, argument)
+        if taints_of(machine.evaluate(argument, frame)):
+            yield function.module.module.span(argument)
 
 
 def _assigned(node: ast.Assign | ast.AnnAssign) -> set[str]:

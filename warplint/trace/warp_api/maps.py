@@ -9,7 +9,6 @@ import ast
 from collections.abc import Callable, Sequence
 
 from warplint.trace import events
-from warplint.trace.facts import free_names
 from warplint.trace.machine import Call, Machine
 from warplint.trace.memory import ArrayValue
 from warplint.trace.values import (
@@ -25,7 +24,6 @@ from warplint.trace.values import (
     unknown_from,
 )
 from warplint.trace.warp_api.arrays import host_write
-from warplint.trace.warp_api.kernels import captured_values, fingerprint
 from warplint.trace.warp_api.launches import launch
 from warplint.trace.warp_api.modules import declare_content, warp_module
 
@@ -70,6 +68,7 @@ def _map(machine: Machine, call: Call) -> Value:
         return unknown_from("a map over something unknown", *operands)
     names = [f"a{position}" for position in range(len(operands))]
     elements = [f"{name}[i]" if isinstance(v, ArrayValue) else name for name, v in zip(names, operands, strict=False)]
+    globals_read = _globals_read(function) if isinstance(function, Function) else ""
     if isinstance(function, Function) and not isinstance(function.node, ast.Lambda):
         function = WarpFunction(function)
     if isinstance(function, Bound):
@@ -80,9 +79,10 @@ def _map(machine: Machine, call: Call) -> Value:
         if substituted is None:
             return unknown_from("a map of a lambda", *operands)
         expression = substituted
-        kernel = _written(machine, "map_func", names, operands, expression, {}, function.closure)
+        kernel = _written(machine, "map_func", names, operands, expression, {}, function.closure, globals_read)
     elif isinstance(function, (WarpFunction, External, Native)):
-        kernel = _written(machine, "map_func", names, operands, expression, {"mapped": function})
+        mapped = {"mapped": function}
+        kernel = _written(machine, "map_func", names, operands, expression, mapped, None, globals_read)
     else:
         return unknown_from("a map of something unknown", *operands)
     if isinstance(out, (list, tuple)) or (out is not None and not isinstance(out, ArrayValue)):
@@ -130,6 +130,7 @@ def _written(
     expression: str,
     variables: dict[str, Value],
     closure: Environment | None = None,
+    globals_read: str = "",
 ) -> KernelValue:
     """The kernel as source; it stands where the map is written."""
     parameters = ", ".join(
@@ -146,10 +147,7 @@ def _written(
     frame = machine.frame
     scope = Environment(frame.module, closure or frame.environment.closure, {"wp": External("warp"), **variables})
     place = f"{name}:{frame.module.module.path}:{getattr(here, 'lineno', 0)}:{expression}"
-    mapped = variables.get("mapped")
-    function = mapped.function if isinstance(mapped, WarpFunction) else mapped
-    captured = fingerprint(captured_values(function)) if isinstance(function, Function) else ""
-    key = f"{place}:{_values_in(node, frame.environment)}{captured}"
+    key = f"{place}:{globals_read}"
     module = warp_module(machine, name if name != "map_func" else place)  # Warp names a function's by its source
     kernel = KernelValue(Function(node, frame.module, scope), module, key, None, stable=None)
     declare_content(machine, module, key if name == "map_func" else name)
@@ -157,14 +155,18 @@ def _written(
     return kernel
 
 
-def _values_in(node: ast.FunctionDef, scope: Environment | None) -> str:
-    """The plain values that a mapped function captures: Warp builds its module again where they differ (measured)."""
-    names = free_names(node)
-    values: dict[str, Value] = {}
-    while scope is not None:
-        for name in names & scope.variables.keys():
-            values.setdefault(name, scope.variables[name])
+def _globals_read(function: Function) -> str:
+    """The plain globals that a mapped lambda or function reads: Warp builds its module again where they differ.
+
+    Measured on 1.19. Variables of a function around it are taken over once: Warp keeps the first kernel, whatever they
+    are later. So it does with what a ``wp.func`` reads.
+    """
+    names = {item.id for item in ast.walk(function.node) if isinstance(item, ast.Name)}
+    scope = function.closure
+    while scope.parent is not None:
+        names -= scope.variables.keys()
         scope = scope.parent
+    values = {name: scope.variables[name] for name in names & scope.variables.keys()}
     plain = {name: value for name, value in sorted(values.items()) if isinstance(value, (bool, int, float))}
     return ", ".join(f"{name}={value!r}" for name, value in plain.items())
 

@@ -140,6 +140,12 @@ def set_config(machine: Machine, option: str, value: Value) -> None:
     machine.emit(events.ConfigSet, option=option, value=known, varying=varying, guarded=guarded)
 
 
+def cache_in_environment(machine: Machine, value: Value) -> None:
+    """``os.environ["WARP_CACHE_PATH"] = …``: the cache folder of this process, if Warp is not yet initialised."""
+    if isinstance(value, UnknownValue) and value.taints:
+        machine.emit(events.ConfigSet, option="kernel_cache_dir", varying=True, guarded=is_guarded(machine))
+
+
 def set_options(
     machine: Machine,
     module: WarpModule,
