@@ -19,18 +19,15 @@ from warplint.discovery import DiscoveryError
 from warplint.finding import Severity
 from warplint.registry import RegistryError
 from warplint.report.renderers import FORMATS
+from warplint.usage import FAILED, FINDINGS, INTERRUPTED, OK, RUNNING, UsageError
 
-OK, FINDINGS, FAILED, INTERRUPTED = 0, 1, 2, 130
+__all__ = ["FAILED", "FINDINGS", "INTERRUPTED", "OK", "UsageError", "check_parser", "main", "settings_of"]
 
 _EPILOG = """\
 exit status: 0 nothing to report, 1 findings, 2 the tool or its use failed.
 With --verify: 1 when a finding is confirmed or a gradient is wrong that no finding explains, else 2 when a program
 could not be judged, else 0.
 """
-
-
-class UsageError(Exception):
-    """Words that do not go together; the message says which."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,6 +55,10 @@ def _dispatch(words: list[str]) -> int:
         return commands.rule(_rule_parser().parse_args(words[1:]))
     if words and words[0] == "gradcheck":
         return _gradcheck(words[1:])
+    if words and words[0] == "builds":
+        from warplint.builds import command_line
+
+        return command_line.main(words[1:])
     if words and words[0] == "check":
         words = words[1:]
     parser = check_parser()
@@ -80,7 +81,8 @@ def check_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="warplint",
         usage="warplint [check] [options] [PATH ...]\n       warplint rule [CODE ... | --all]\n"
-        "       warplint gradcheck [options] -- COMMAND ...",
+        "       warplint gradcheck [options] -- COMMAND ...\n       warplint builds measure [options] -- COMMAND ...\n"
+        "       warplint builds compare BEFORE.json AFTER.json",
         description="Find silently wrong gradients and needless builds in NVIDIA Warp programs, and prove them.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -194,28 +196,8 @@ def settings_of(options: argparse.Namespace) -> Mapping[str, Any]:
         table["baseline"] = given["baseline"]
     if given.get("force_exclude"):
         table["force-exclude"] = True
-    running = {name: given[key] for name, key in _RUNNING.items() if given.get(key) is not None}
+    running = {name: given[key] for name, key in RUNNING.items() if given.get(key) is not None}
     return {**table, **({"verify": running} if running else {})}
-
-
-def refuse_idle(options: argparse.Namespace) -> None:
-    """Options that would do nothing are a mistake, most often a forgotten ``--verify``.
-
-    Raises:
-        UsageError: one that speaks of running programs is given, and none is to be run.
-    """
-    given = [name for name, key in (*_RUNNING.items(), ("fail-on", "fail_on")) if getattr(options, key) is not None]
-    if given and not options.verify:
-        raise UsageError(f"--{given[0]} does nothing without --verify, which runs the programs")
-
-
-_RUNNING = {
-    "run": "run",
-    "python": "python",
-    "device": "device",
-    "time-limit": "time_limit",
-    "iterations": "iterations",
-}
 
 
 def _listed(values: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warplint import baseline, catalogue, cli, config
+from warplint import baseline, catalogue, config
 from warplint.config import Settings
 from warplint.discovery import Discovered, discover
 from warplint.finding import Applicability, Experiment, Finding, Source, Status
@@ -24,6 +24,7 @@ from warplint.report.progress import Progress
 from warplint.report.renderers import renderer
 from warplint.rule import Rule
 from warplint.source import SourceFile, Unreadable, read
+from warplint.usage import FAILED, FINDINGS, OK, UsageError, refuse_idle
 
 if TYPE_CHECKING:
     from warplint.fix.plan import Plan, Rewrite
@@ -44,16 +45,16 @@ MOST_ROUNDS = 10
 def check(options: argparse.Namespace, given: Mapping[str, Any]) -> int:
     """``warplint [check] PATH…``."""
     if options.add_ignore and (options.fix or options.diff or options.write_baseline or STDIN in options.paths):
-        raise cli.UsageError("--add-ignore changes files by itself: not with --fix, --diff, --write-baseline or -")
+        raise UsageError("--add-ignore changes files by itself: not with --fix, --diff, --write-baseline or -")
     if options.diff and options.verify:
-        raise cli.UsageError("--diff and --verify do not go together: fix first")
+        raise UsageError("--diff and --verify do not go together: fix first")
     paths = options.paths or ["."]
     rules = catalogue.catalogue()
     settings = _settings(paths, options.stdin_filename, given, rules)
     if options.show_settings:
         print(json.dumps({"file": str(settings.file or ""), **config.as_table(settings)}, indent=2))
-        return cli.OK
-    cli.refuse_idle(options)
+        return OK
+    refuse_idle(options)
     texts = _standard_input(paths, options, settings)
     found = discover([path for path in paths if path != STDIN], settings)
     _tell_what_is_left_out(found, texts, paths)
@@ -91,7 +92,7 @@ def rule(options: argparse.Namespace) -> int:
         width = max(len(each.name) for each in asked)
         for each in asked:
             print(f"{each.code}  {each.name.ljust(width)}  {each.severity.value:7}  {each.summary}")
-    return cli.OK
+    return OK
 
 
 def gradcheck(options: argparse.Namespace, given: Mapping[str, Any], command: Sequence[str]) -> int:
@@ -108,8 +109,8 @@ def gradcheck(options: argparse.Namespace, given: Mapping[str, Any], command: Se
     _write(report, options, ())
     wrong = any(check.status == "fail" for check in verification.gradients)
     if wrong or any(_is_confirmed(finding) for finding in findings):
-        return cli.FINDINGS
-    return cli.OK if verification.judged else cli.FAILED
+        return FINDINGS
+    return OK if verification.judged else FAILED
 
 
 def page(rule: Rule) -> str:
@@ -140,7 +141,7 @@ def rule_json(rule: Rule) -> dict[str, str]:
 def _known(word: str, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     found = catalogue.find(word, rules)
     if not found:
-        raise cli.UsageError(f"no rule has the code or name `{word}`; `warplint rule` lists them")
+        raise UsageError(f"no rule has the code or name `{word}`; `warplint rule` lists them")
     return found
 
 
@@ -165,9 +166,9 @@ def _standard_input(paths: Sequence[str], options: argparse.Namespace, settings:
     if STDIN not in paths:
         return ()
     if len(paths) > 1:
-        raise cli.UsageError("- (standard input) cannot be checked together with other paths")
+        raise UsageError("- (standard input) cannot be checked together with other paths")
     if options.verify:
-        raise cli.UsageError("--verify needs a file to run, not standard input")
+        raise UsageError("--verify needs a file to run, not standard input")
     name = options.stdin_filename or UNNAMED
     text = SourceFile(name, sys.stdin.buffer.read())
     return () if settings.force_exclude and settings.excludes(name) else (text,)
@@ -246,7 +247,7 @@ def _written(rewrite: Rewrite) -> None:
     try:
         files.write(rewrite)
     except OSError as error:
-        raise cli.UsageError(f"{rewrite.path}: cannot be written: {error.strerror or error}") from error
+        raise UsageError(f"{rewrite.path}: cannot be written: {error.strerror or error}") from error
 
 
 def _diff(result: LintResult, texts: tuple[SourceFile, ...], settings: Settings, options: argparse.Namespace) -> int:
@@ -259,7 +260,7 @@ def _diff(result: LintResult, texts: tuple[SourceFile, ...], settings: Settings,
     sys.stdout.flush()
     _tell_what_waits(made, "are left for the next round")
     print(f"warplint: {words.counted(len(made.fixed), 'finding')} would be fixed", file=sys.stderr)
-    return cli.FINDINGS if made.rewrites and not options.exit_zero else cli.OK
+    return FINDINGS if made.rewrites and not options.exit_zero else OK
 
 
 def _plan(result: LintResult, texts: tuple[SourceFile, ...], settings: Settings, options: argparse.Namespace) -> Plan:
@@ -277,7 +278,7 @@ def _plan(result: LintResult, texts: tuple[SourceFile, ...], settings: Settings,
     try:
         return plan(shown, _applicable(options), source_of)
     except Unreadable as error:
-        raise cli.UsageError(f"nothing is fixed: {error.message}") from error
+        raise UsageError(f"nothing is fixed: {error.message}") from error
 
 
 def _shown(findings: Sequence[Finding], settings: Settings) -> tuple[Finding, ...]:
@@ -334,7 +335,7 @@ def _add_ignores(report: Report, texts: tuple[SourceFile, ...]) -> int:
         _written(rewrite)
     count = words.counted(len(report.findings), "finding")
     print(f"warplint: comments for {count} written to {words.counted(len(rewrites), 'file')}", file=sys.stderr)
-    return cli.OK
+    return OK
 
 
 def _write_baseline(report: Report, settings: Settings) -> int:
@@ -342,7 +343,7 @@ def _write_baseline(report: Report, settings: Settings) -> int:
     file = Path(settings.baseline or DEFAULT_BASELINE)
     baseline.write(baseline.of(report.findings, file.resolve().parent, _lines_of(())), file)
     print(f"warplint: {words.counted(len(report.findings), 'finding')} written to {file}", file=sys.stderr)
-    return cli.OK
+    return OK
 
 
 def _without_known(report: Report, result: LintResult, settings: Settings) -> Report:
@@ -407,7 +408,7 @@ def _write(report: Report, options: argparse.Namespace, texts: tuple[SourceFile,
         try:
             Path(options.output_file).write_text(text, encoding="utf-8", errors="backslashreplace")
         except OSError as error:
-            raise cli.UsageError(f"{options.output_file}: cannot be written: {error.strerror}") from error
+            raise UsageError(f"{options.output_file}: cannot be written: {error.strerror}") from error
         return
     stream = sys.stderr if getattr(options, "fix", False) and texts else sys.stdout  # the fixed text has the other
     stream.write(text)
@@ -439,10 +440,10 @@ def _status(report: Report, options: argparse.Namespace) -> int:
         failing = [finding for finding in report.findings if _is_confirmed(finding) or _is_unprovable(finding, report)]
     wrong = verification is not None and verification.unexplained
     if (failing or wrong) and not options.exit_zero:
-        return cli.FINDINGS
+        return FINDINGS
     if report.errors or (verification is not None and not verification.judged):
-        return cli.FAILED
-    return cli.OK
+        return FAILED
+    return OK
 
 
 def _is_confirmed(finding: Finding) -> bool:

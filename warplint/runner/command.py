@@ -48,7 +48,7 @@ def parse(command: str | Sequence[str]) -> Command:
     words = shlex.split(command) if isinstance(command, str) else list(command)
     shown = command if isinstance(command, str) else shlex.join(words)
     environment: dict[str, str] = {}
-    while words and _is_assignment(words[0]):
+    while words and is_assignment(words[0]):
         name, _, value = words.pop(0).partition("=")
         environment[name] = value
     if not words:
@@ -56,7 +56,7 @@ def parse(command: str | Sequence[str]) -> Command:
     if operators := _SHELL.intersection(words):
         raise CommandError(f"`{shown}` needs a shell (`{min(operators)}`): name one Python program and its arguments")
     head, rest = words[0], words[1:]
-    if _is_python(head):
+    if is_python(head):
         options, entry = _after_python(rest, shown)
         return Command(shown, entry, head if os.path.dirname(head) else None, options, environment)
     return Command(shown, _program(head, rest), None, (), environment)
@@ -86,12 +86,14 @@ def find_interpreter(wanted: str | None, environment: Mapping[str, str] = os.env
     return sys.executable
 
 
-def _is_assignment(word: str) -> bool:
+def is_assignment(word: str) -> bool:
+    """Whether the word sets an environment variable in front of a command: ``DEVICE=cpu``."""
     name, equals, _ = word.partition("=")
     return bool(equals) and name.isidentifier()
 
 
-def _is_python(word: str) -> bool:
+def is_python(word: str) -> bool:
+    """Whether the word starts a Python interpreter, by its name."""
     name = os.path.basename(word).removesuffix(".exe")
     return re.fullmatch(r"(python|pypy)[0-9.]*", name) is not None
 

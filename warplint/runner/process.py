@@ -117,24 +117,48 @@ def supervise(
     )
     assert process.stdout is not None
     tail = _Tail(process.stdout)
+    ended = _attend(process, environment[RUN_VARIABLE], limits, started, tick, _ask_where)
+    return ended, tail.finish()
+
+
+def accompany(arguments: Sequence[str], environment: Mapping[str, str], limits: Limits) -> Exit:
+    """As :func:`supervise`, but the program's output is its own: it goes where ours goes.
+
+    Its standard input is empty, and it is not asked anything at a limit: it need not be a Python program.
+    """
+    started = time.monotonic()
+    process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, env=dict(environment), start_new_session=True)
+    return _attend(process, environment[RUN_VARIABLE], limits, started, lambda _: None, lambda _: None)
+
+
+def _attend(
+    process: subprocess.Popen[bytes],
+    token: str,
+    limits: Limits,
+    started: float,
+    tick: Tick,
+    at_limit: Callable[[subprocess.Popen[bytes]], None],
+) -> Exit:
+    """Wait for the end of a process, and end what it leaves behind."""
     try:
         limit = _wait(process, limits, started, tick)
+        seconds = time.monotonic() - started
         if limit is not None:
-            _ask_where(process)
+            at_limit(process)
     finally:
-        _end_group(process, environment[RUN_VARIABLE])
+        _end_group(process, token)
     code = process.returncode
-    seconds = time.monotonic() - started
-    ended = Exit(code if code >= 0 else None, -code if code < 0 else None, limit, seconds)
-    return ended, tail.finish()
+    return Exit(code if code >= 0 else None, -code if code < 0 else None, limit, seconds)
 
 
 def _wait(process: subprocess.Popen[bytes], limits: Limits, started: float, tick: Tick) -> str | None:
     """Wait for the end; the name of the limit that was met, None for an end of its own."""
+    waiting = threading.Thread(target=process.wait, name="warplint-wait", daemon=True)
+    waiting.start()  # blocked in the system, so that the end is seen when it comes
     next_look = started
     while True:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=_POLL)
+        waiting.join(_POLL)
+        if not waiting.is_alive():
             return None
         now = time.monotonic()
         tick(now - started)

@@ -128,6 +128,25 @@ class Program:
 
 @dataclass(frozen=True)
 class ModuleLoad:
+@dataclass(frozen=True)
+class KernelContent:
+    """What one kernel adds to the identity of its module: two modules of equal contents and options are one build.
+
+    ``name`` is Warp's key of it (qualified), ``types`` those of its arguments. ``hash`` covers the source, the
+    captured values and the functions and structs that it uses; ``source`` is a digest of its own text alone, and
+    ``constants`` are the captured values and the resolved ``wp.static`` expressions by name, as their ``repr``.
+    ``instance``: one of a generic kernel.
+    """
+
+    name: str
+    defined: Place
+    hash: str
+    types: str = ""
+    source: str = ""
+    constants: dict[str, str] = field(default_factory=dict)
+    instance: bool = False
+
+
     """One load of a Warp module for one device: built by the compiler, or taken from the kernel cache.
 
     ``options`` are those in effect for this build (resolved; by name). ``kernels`` are ``[path, line, name]`` of each
@@ -135,6 +154,10 @@ class ModuleLoad:
     ``cache`` is the kernel cache folder in use. ``at`` is the user's call that needed the module.
     """
 
+
+    ``started`` is on the system's monotonic clock, in seconds. ``native_ms`` is the time in the compiler itself, and
+    ``source_bytes`` the size of what it was given. ``lto`` counts the link-time artifacts (tile operations on CUDA)
+    that had to be built, ``lto_ms`` is the time that took.
     module: str
     hash: str
     device: str
@@ -148,6 +171,60 @@ class ModuleLoad:
     at: tuple[Place, ...] = ()
 
 
+    block_dim: int | None = None
+    contents: tuple[KernelContent, ...] = ()
+    started: float = 0.0
+    native_ms: float = 0.0
+    source_bytes: int = 0
+    lto: int = 0
+    lto_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class ProcessStarted:
+    """A process that imported Warp, at the end of that import.
+
+    ``started`` (when its interpreter began) is on the system's monotonic clock; ``importing`` is what the import of
+    Warp took. Both in seconds. ``arguments`` is its command line.
+    """
+
+    process: int
+    parent: int
+    arguments: tuple[str, ...]
+    started: float
+    importing: float
+    warp: str
+
+
+@dataclass(frozen=True)
+class LaunchKind:
+    """A launch as the work that it is: which kernel over how many threads, the types of its arrays, and where.
+
+    ``kernel`` is the name of its function, without the module and the scope that it is defined in: moving a kernel
+    does not change the work. ``arrays`` are the arrays' types in the order of the parameters (``float32[2]``).
+    """
+
+    kernel: str
+    dim: tuple[int, ...]
+    arrays: tuple[str, ...]
+    device: str
+    block_dim: int
+    adjoint: bool = False
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The launches of one process, in order: ``kinds`` by first use, ``digest`` of the sequence of their numbers.
+
+    ``first`` is the beginning of that sequence. ``complete``: it was told at the end of the process; else the process
+    was ended from outside, and launches may be missing.
+    """
+
+    kinds: tuple[LaunchKind, ...]
+    counts: tuple[int, ...]
+    digest: str
+    first: tuple[int, ...]
+    complete: bool
 @dataclass(frozen=True)
 class Note:
     """Something that was not done as the program asked, or that the reader must know: said, never silent.
@@ -210,6 +287,9 @@ class Bound:
     """A scalar's value; a list for vectors and matrices."""
 
 
+    held: tuple[tuple[int, Any], ...] = ()
+    """The places of the program's own lists and structs from which the tape takes it again, outermost first: the
+    number of the list or struct, the item or field."""
 @dataclass(frozen=True)
 class KernelSeen:
     """A kernel of the process; ``number`` is what launches call it by.
@@ -352,6 +432,22 @@ class OptimiserSeen:
 
 @dataclass(frozen=True)
 class ConfigSeen:
+@dataclass(frozen=True)
+class ReboundSeen:
+    """An item of a list, or a field of a struct, that a recorded launch was given holds something else from now on.
+
+    ``values`` by path below it. A list is compared when a backward begins, which is then the place; ``given`` is the
+    launch that it was given to.
+    """
+
+    seq: int
+    stack: tuple[Place, ...]
+    holder: int
+    key: Any
+    values: tuple[Bound, ...] = ()
+    given: tuple[Place, ...] = ()
+
+
     """``wp.config.option = value`` by the user's code; ``value`` as its ``repr`` where it is no plain value."""
 
     seq: int
@@ -395,12 +491,13 @@ class ModuleLoadedSeen:
 
 @dataclass(frozen=True)
 class CacheClearedSeen:
-    """``wp.clear_kernel_cache()`` was called (and refused, unless the cache is isolated)."""
+    """``wp.clear_kernel_cache()`` was called (and refused, unless the cache is isolated); ``how``: that, or ``rmtree``."""
 
     seq: int
     stack: tuple[Place, ...]
 
 
+    how: str = "clear_kernel_cache"
 @dataclass(frozen=True)
 class OpaqueSeen:
     """Something that the record does not explain: a graph that could not be mirrored, a foreign call."""

@@ -1,6 +1,7 @@
 """The private room: where native operations of Warp are seen.
 
-Private names of Warp are touched here, in ``warp_values.py`` (parameters) and in ``warp_modules.py`` (builds) only.
+Private names of Warp are touched here, in ``warp_values.py`` (parameters), ``warp_modules.py`` (builds) and
+``warp_workload.py`` (launches as work) only.
 Warp 1.13 to 1.19 were looked at; whatever is used is looked up by name and may be missing. :func:`missing_names` and
 the self-test decide whether this Warp is supported at all.
 
@@ -20,6 +21,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Protocol
 
+from warplint.verify.engine import warp_modules
 from warplint.verify.engine.warp_values import Unsupported
 
 EXACT_WRITERS = (
@@ -164,8 +166,8 @@ class Hooks:
         self._install_kernels(context)
         self._install_tape(warp.Tape)
         self._install_arrays(warp.array)
-        self._install_modules(context, warp)
-        self._install_config(warp.config)
+        self._install_modules(context)
+        warp_modules.watch_config(lambda name, value: self.tell(lambda o: o.config(name, value)))
         self._install_optimisers()
         if context.runtime is not None:
             self._install_runtime(context.runtime)
@@ -399,38 +401,10 @@ class Hooks:
 
     # builds -------------------------------------------------------------------------------------------------------
 
-    def _install_modules(self, context: Any, warp: Any) -> None:
+    def _install_modules(self, context: Any) -> None:
         self._wrap_method(context.Kernel, "__init__", after=lambda k, *_: self.tell(lambda o: o.kernel_declared(k)))
         self._wrap_method(context.Module, "__init__", after=lambda m, *_: self.tell(lambda o: o.module_created(m)))
-        set_options = context.set_module_options
-
-        @functools.wraps(set_options)
-        def setting(options: dict[str, Any], module: Any = None) -> Any:
-            if module is None:
-                # Warp looks two frames up for the caller's module: give it what it would have found.
-                frame = sys._getframe(1)
-                module = sys.modules.get(frame.f_globals.get("__name__", ""))
-            result = set_options(options, module)
-            name = module if isinstance(module, str) else getattr(module, "name", getattr(module, "__name__", ""))
-            self.tell(lambda o: o.module_options(name, dict(options)))
-            return result
-
-        for owner in (context, warp):
-            owner.set_module_options = setting
-
-    def _install_config(self, config: ModuleType) -> None:
-        """Assignments to ``wp.config`` are seen by giving the module a class of its own, as Python allows."""
-        hooks = self
-        before = type(config)
-
-        class Watched(before):  # type: ignore[valid-type,misc]
-            def __setattr__(self, name: str, value: Any) -> None:
-                before.__setattr__(self, name, value)
-                if not name.startswith("_"):
-                    hooks.tell(lambda o: o.config(name, value))
-
-        Watched.__name__ = before.__name__
-        config.__class__ = Watched
+        warp_modules.watch_module_options(lambda name, options: self.tell(lambda o: o.module_options(name, options)))
 
     def _install_optimisers(self) -> None:
         def wrap(module: ModuleType) -> None:

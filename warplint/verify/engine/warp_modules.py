@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import enum
 import functools
+import hashlib
 import os
 import re
+import shutil
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from warplint.verify.engine.recording.user_frames import is_user_file, user_stack
-from warplint.verify.records import ModuleLoad, Place
+from warplint.verify.engine.recording.user_frames import called_by_user, is_user_file, user_stack
+from warplint.verify.records import KernelContent, ModuleLoad, Place
 
 Loaded = Callable[[ModuleLoad, "int | None"], None]
 """Called after a load with what it was and the block size asked for."""
@@ -29,7 +33,7 @@ _UNIQUE_NAME = re.compile(r".+_[0-9a-f]{8}")
 def watch_loads(loaded: Loaded, building: Building = lambda _: None) -> str | None:
     """Have every load of the imported Warp told from now on; the reason where this Warp does not allow it."""
     import warp
-    from warp._src import build, context
+    from warp._src import build, codegen, context
 
     missing = [
         name
@@ -38,53 +42,115 @@ def watch_loads(loaded: Loaded, building: Building = lambda _: None) -> str | No
     ]
     if missing:
         return f"loads of modules cannot be seen in Warp {warp.config.version}: it has no {', '.join(missing)}"
-    builds = _BuildCounter(building)
-    for name in ("build_cpu", "build_cuda"):
-        setattr(build, name, builds.counted(getattr(build, name)))
-    setattr(context.Module, "load", _watched(context.Module.load, builds, loaded))  # noqa: B010 - a method
+    work = _Work()
+    for name, source in (("build_cpu", 1), ("build_cuda", 0)):
+        setattr(build, name, work.timed(getattr(build, name), source, building))
+    if hasattr(build, "_build_lto_base"):
+        setattr(build, "_build_lto_base", work.linked(build._build_lto_base))  # noqa: B010 - Warp's, not in its stubs
+    _keep_constants(codegen.Adjoint)
+    setattr(context.Module, "load", _watched(context.Module.load, work, loaded))  # noqa: B010 - a method
     return None
 
 
-class _BuildCounter:
-    """How often the compiler ran in this process."""
+@dataclass(frozen=True)
+class _Spent:
+    """What the compiler did so far in one thread: seconds, bytes of source, link-time artifacts."""
 
-    def __init__(self, building: Building) -> None:
-        self.count = 0
-        self._building = building
+    builds: int = 0
+    native: float = 0.0
+    source: int = 0
+    lto: int = 0
+    lto_time: float = 0.0
 
-    def counted(self, build: Callable[..., Any]) -> Callable[..., Any]:
-        """The compiler's entry, counting its calls."""
+
+class _Work(threading.local):
+    """What the compiler did, by thread: modules may be loaded in several at once."""
+
+    def __init__(self) -> None:
+        self.spent = _Spent()
+
+    def timed(self, build: Callable[..., Any], source: int, building: Building) -> Callable[..., Any]:
+        """The compiler's entry, observed; ``source`` is the position of the file that it compiles."""
 
         @functools.wraps(build)
-        def counting(*args: Any, **kwargs: Any) -> Any:
-            self.count += 1
-            self._building(True)
+        def timing(*args: Any, **kwargs: Any) -> Any:
+            started = time.perf_counter()
+            building(True)
             try:
                 return build(*args, **kwargs)
             finally:
-                self._building(False)
+                building(False)
+                spent = self.spent
+                self.spent = replace(
+                    spent,
+                    builds=spent.builds + 1,
+                    native=spent.native + time.perf_counter() - started,
+                    source=spent.source + (_size(args[source]) if len(args) > source else 0),
+                )
 
-        return counting
+        return timing
+
+    def linked(self, build: Callable[..., Any]) -> Callable[..., Any]:
+        """The maker of link-time artifacts, observed: it calls ``compile_func`` for what its cache does not have."""
+
+        @functools.wraps(build)
+        def linking(symbol: Any, compile_func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            def compiling(*paths: Any) -> Any:
+                started = time.perf_counter()
+                try:
+                    return compile_func(*paths)
+                finally:
+                    spent, took = self.spent, time.perf_counter() - started
+                    self.spent = replace(spent, lto=spent.lto + 1, lto_time=spent.lto_time + took)
+
+            return build(symbol, compiling, *args, **kwargs)
+
+        return linking
 
 
-def _watched(load: Callable[..., Any], builds: _BuildCounter, loaded: Loaded) -> Callable[..., Any]:
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+def _keep_constants(adjoint: Any) -> None:
+    """Have each kernel remember the captured values that its hash was taken from: hashing finds them anyway."""
+    references = getattr(adjoint, "get_references", None)
+    if references is None:
+        return
+
+    @functools.wraps(references)
+    def finding(this: Any) -> Any:
+        found = references(this)
+        this.__dict__[_CONSTANTS] = found[0]
+        return found
+
+    adjoint.get_references = finding
+
+
+_CONSTANTS = "warplint_constants"
+_TOLD = "warplint_told"
+
+
+def _watched(load: Callable[..., Any], work: _Work, loaded: Loaded) -> Callable[..., Any]:
     @functools.wraps(load)
     def loading(this: Any, device: Any, block_dim: int | None = None, *args: Any, **kwargs: Any) -> Any:
-        before = set(map(id, this.execs.values()))
-        count, started = builds.count, time.perf_counter()
+        before, started = work.spent, time.monotonic()
         made = load(this, device, block_dim, *args, **kwargs)
-        if made is not None and id(made) not in before:
-            milliseconds = (time.perf_counter() - started) * 1000.0
-            compiled = builds.count > count
-            loaded(_describe(this, made, compiled, milliseconds), block_dim)
+        if made is not None and _TOLD not in made.__dict__:  # this runs at every launch
+            made.__dict__[_TOLD] = True
+            loaded(_describe(this, made, before, work.spent, started), block_dim)
         return made
 
     return loading
 
 
-def _describe(module: Any, made: Any, compiled: bool, milliseconds: float) -> ModuleLoad:
+def _describe(module: Any, made: Any, before: _Spent, after: _Spent, started: float) -> ModuleLoad:
     import warp
 
+    milliseconds = (time.monotonic() - started) * 1000.0
     kernels = [kernel for kernel in live_kernels(module) if getattr(kernel, "func", None) is not None]
     block = getattr(made, "block_dim", None)
     digest = getattr(made, "module_hash", None)
@@ -92,7 +158,7 @@ def _describe(module: Any, made: Any, compiled: bool, milliseconds: float) -> Mo
         module=module.name,
         hash=digest.hex() if isinstance(digest, bytes) else "",
         device=str(getattr(made, "device", "")),
-        compiled=compiled,
+        compiled=after.builds > before.builds,
         milliseconds=milliseconds,
         kernels=tuple(definition(kernel) for kernel in kernels),
         internal=not any(_is_written(kernel) for kernel in kernels),
@@ -100,7 +166,58 @@ def _describe(module: Any, made: Any, compiled: bool, milliseconds: float) -> Mo
         options=effective_options(module, block),
         cache=str(warp.config.kernel_cache_dir or ""),
         at=tuple((code.co_filename, line, code.co_name) for code, line in reversed(user_stack(sys._getframe(2)))),
+        block_dim=block,
+        contents=contents(module, block),
+        started=started,
+        native_ms=(after.native - before.native) * 1000.0,
+        source_bytes=after.source - before.source,
+        lto=after.lto - before.lto,
+        lto_ms=(after.lto_time - before.lto_time) * 1000.0,
     )
+
+
+def contents(module: Any, block_dim: int | None) -> tuple[KernelContent, ...]:
+    """The kernels that the module's hash was taken from, each content once; empty where Warp does not keep them."""
+    hashers: Mapping[Any, Any] = getattr(module, "hashers", None) or {}
+    hasher = hashers.get(block_dim) or next(iter(hashers.values()), None)
+    kernels: Mapping[bytes, Any] = getattr(hasher, "unique_kernels", None) or {}
+    return tuple(_content(digest, kernel) for digest, kernel in kernels.items())
+
+
+def _content(digest: bytes, kernel: Any) -> KernelContent:
+    adjoint = kernel.adj
+    captured: Mapping[str, Any] = adjoint.__dict__.get(_CONSTANTS) or {}
+    static: Mapping[str, Any] = getattr(adjoint, "resolved_static_expressions", None) or {}
+    deferred: Sequence[tuple[str, Any]] = getattr(adjoint, "deferred_static_expressions", None) or ()
+    constants = {**captured, **{f"wp.static({code})": value for code, value in (*static.items(), *deferred)}}
+    generic = getattr(kernel, "generic_parent", None) is not None
+    return KernelContent(
+        name=kernel.key,
+        defined=definition(kernel),
+        hash=digest.hex()[:16],
+        types=_types(kernel) if generic else "",
+        source=hashlib.sha1((getattr(adjoint, "source", "") or "").encode()).hexdigest()[:16],
+        constants={name: repr(value)[:_LONGEST] for name, value in constants.items()},
+        instance=generic,
+    )
+
+
+_LONGEST = 60
+"""Characters of a captured value that are told: enough to know it again."""
+
+
+def _types(kernel: Any) -> str:
+    return ", ".join(array_type(argument) or _name(argument) for argument in kernel.adj.arg_types.values())
+
+
+def array_type(annotation: Any) -> str | None:
+    """``float32[2]`` for a two-dimensional array of floats, whatever class of array; None for anything else."""
+    dtype, dimensions = getattr(annotation, "dtype", None), getattr(annotation, "ndim", None)
+    return None if dtype is None or not isinstance(dimensions, int) else f"{_name(dtype)}[{dimensions}]"
+
+
+def _name(dtype: Any) -> str:
+    return str(getattr(dtype, "key", None) or getattr(dtype, "__name__", dtype))
 
 
 def live_kernels(module: Any) -> list[Any]:
@@ -142,6 +259,82 @@ def _is_written(kernel: Any) -> bool:
     """Whether the kernel stands in a file of the user's; those of ``wp.map`` and of array operators stand in none."""
     path = definition(kernel)[0]
     return os.path.exists(path) and is_user_file(path)
+
+
+def watch_config(assigned: Callable[[str, Any], None]) -> None:
+    """Have assignments to ``wp.config`` told: the module gets a class of its own, as Python allows."""
+    import warp
+
+    before = type(warp.config)
+
+    class Watched(before):  # type: ignore[valid-type,misc]
+        def __setattr__(self, name: str, value: Any) -> None:
+            before.__setattr__(self, name, value)
+            if not name.startswith("_"):
+                assigned(name, value)
+
+    Watched.__name__ = before.__name__
+    warp.config.__class__ = Watched
+
+
+def watch_module_options(told: Callable[[str, dict[str, Any]], None]) -> None:
+    """Have calls of ``wp.set_module_options`` told, with the module's name and the options."""
+    import warp
+    from warp._src import context
+
+    set_options = context.set_module_options
+
+    @functools.wraps(set_options)
+    def setting(options: dict[str, Any], module: Any = None) -> Any:
+        if module is None:
+            # Warp looks two frames up for the caller's module: give it what it would have found.
+            frame = sys._getframe(1)
+            module = sys.modules.get(frame.f_globals.get("__name__", ""))
+        result = set_options(options, module)
+        name = module if isinstance(module, str) else getattr(module, "name", getattr(module, "__name__", ""))
+        told(name, dict(options))
+        return result
+
+    for owner in (context, warp):
+        setattr(owner, "set_module_options", setting)  # noqa: B010 - a function of Warp's, replaced
+
+
+def watch_clearing(cleared: Callable[[str], None]) -> None:
+    """Have it told when the user's code clears the kernel cache, by Warp's function or by removing its folder."""
+    import warp
+    from warp._src import build, context
+
+    clear = getattr(build, "clear_kernel_cache", None)
+    if clear is not None:
+
+        @functools.wraps(clear)
+        def clearing() -> None:
+            cleared("clear_kernel_cache")
+            clear()
+
+        for owner in (build, context, warp):
+            if getattr(owner, "clear_kernel_cache", None) is clear:
+                setattr(owner, "clear_kernel_cache", clearing)  # noqa: B010 - a function of Warp's, replaced
+    remove = shutil.rmtree
+
+    @functools.wraps(remove)
+    def removing(path: Any, *args: Any, **kwargs: Any) -> Any:
+        if called_by_user(sys._getframe(1)) and _holds_cache(path):
+            cleared("rmtree")
+        return remove(path, *args, **kwargs)
+
+    setattr(shutil, "rmtree", removing)  # noqa: B010 - what the program gets from now on
+
+
+def _holds_cache(path: Any) -> bool:
+    """Whether removing ``path`` removes modules of the kernel cache."""
+    import warp
+
+    try:
+        folder, cache = os.path.realpath(path), os.path.realpath(warp.config.kernel_cache_dir or "")
+        return bool(warp.config.kernel_cache_dir) and os.path.commonpath([folder, cache]) in (folder, cache)
+    except (TypeError, ValueError):
+        return False
 
 
 def protect_caches(isolated: str | None, refused: Callable[[str], None]) -> None:

@@ -14,7 +14,7 @@ def is_user_file(filename: str) -> bool:
     path = filename.replace("\\", "/")
     if path.startswith("<frozen"):
         return False
-    if "/warplint/verify/" in path or "/warplint/runner/" in path:
+    if "/warplint/verify/" in path or "/warplint/runner/" in path or "/warplint/builds/" in path:
         return False
     where = path.rfind("/warp/")
     if where < 0:

@@ -1,0 +1,118 @@
+"""In each process of a measured command: tells its loads, its launches, and what may cause a module to be built again.
+
+It changes nothing that the program computes or builds. Each process writes a file of its own (JSON lines), a forked one
+from its first record on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from warplint.runner.protocol import Channel
+from warplint.verify.engine import warp_modules
+from warplint.verify.engine.recording.user_frames import user_stack
+from warplint.verify.engine.warp_workload import Launches, watch_launches
+from warplint.verify.records import (
+    CacheClearedSeen,
+    ConfigSeen,
+    ModuleLoad,
+    ModuleOptionsSeen,
+    Note,
+    Place,
+    ProcessStarted,
+)
+
+
+def begin(folder: str, started: float, importing: float) -> None:
+    """Watch this process, which has just imported Warp, and those that are forked from it."""
+    watcher = _Watcher(Path(folder), started, importing)
+    problem = warp_modules.watch_loads(watcher.loaded)
+    if problem is not None:
+        watcher.send(Note("no-builds", problem))
+        return
+    warp_modules.watch_config(watcher.configured)
+    warp_modules.watch_module_options(watcher.options_set)
+    warp_modules.watch_clearing(watcher.cleared)
+    watch_launches(watcher.launches)
+    atexit.register(watcher.end)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=watcher.forked)
+
+
+class _Watcher:
+    def __init__(self, folder: Path, started: float, importing: float) -> None:
+        self.launches = Launches()
+        self._folder, self._started, self._importing = folder, started, importing
+        self._seen = 0
+        self._channel: Channel | None = None
+        self._open()
+
+    def _open(self) -> Channel:
+        import warp
+
+        process = os.getpid()
+        channel = Channel(str(self._folder / f"{self._started:017.6f}-{process}.jsonl"))
+        arguments = tuple(sys.orig_argv)
+        version = str(warp.config.version)
+        channel.send(ProcessStarted(process, os.getppid(), arguments, self._started, self._importing, version))
+        self._channel = channel
+        return channel
+
+    def send(self, record: Any) -> None:
+        """Write a record to this process's file."""
+        (self._channel or self._open()).send(record)
+
+    def loaded(self, load: ModuleLoad, block_dim: int | None) -> None:
+        """A module was built or taken from the cache; the launches so far are told with it."""
+        self.send(load)
+
+    def configured(self, option: str, value: Any) -> None:
+        """``wp.config.option = value``."""
+        if not _is_initialisation(option):
+            self.send(ConfigSeen(self._next(), _here(), option, warp_modules.plain(value)))
+
+    def options_set(self, module: str, options: dict[str, Any]) -> None:
+        """``wp.set_module_options``."""
+        plain = {name: warp_modules.plain(value) for name, value in options.items()}
+        self.send(ModuleOptionsSeen(self._next(), _here(), module, plain))
+
+    def cleared(self, how: str) -> None:
+        """The kernel cache is about to be cleared by the program."""
+        self.send(CacheClearedSeen(self._next(), _here(), how))
+
+    def end(self) -> None:
+        """The process is about to leave."""
+        self.send(self.launches.told(complete=True))
+
+    def forked(self) -> None:
+        """This is a process forked from the one that was watched so far."""
+        self._channel, self._started, self._importing, self._seen = None, time.monotonic(), 0.0, 0
+        self.launches.forget()
+        if "multiprocessing.util" in sys.modules:  # its children leave by `os._exit`, past `atexit`
+            from multiprocessing import util
+
+            util.register_after_fork(self, _Watcher._end_with_multiprocessing)
+
+    def _end_with_multiprocessing(self) -> None:
+        from multiprocessing import util
+
+        util.Finalize(None, self.end, exitpriority=0)
+
+    def _next(self) -> int:
+        self._seen += 1
+        return self._seen
+
+
+def _here() -> tuple[Place, ...]:
+    return tuple((code.co_filename, line, code.co_name) for code, line in reversed(user_stack(sys._getframe(2))))
+
+
+def _is_initialisation(option: str) -> bool:
+    """Whether Warp, not the program, assigns: its ``init`` writes the folder of the cache."""
+    frame = sys._getframe(3)
+    return option == "kernel_cache_dir" and frame.f_code.co_name == "init_kernel_cache"
