@@ -70,9 +70,17 @@ LOOPS = {
     ),
     "sum": "s = float(0.0)\nfor j in range(n):\n    s += x[j] * x[j]\nl[0] = 2.0 * s",
     "unrolled": "s = float(1.0)\nfor j in range(3):\n    s = s * x[j]\nl[0] = s",
-    "break that may never be reached": (
-        "s = float(0.0)\nfor j in range(n):\n    if x[j] > 9.0:\n        break  # expect-info: NVW203\n"
-        "    s += x[j]\nl[0] = s"
+    "break": (
+        "s = float(0.0)\nfor j in range(n):\n    if x[j] < 0.0:\n        break  # expect: NVW203\n    s += x[j]\nl[0] = s"
+    ),
+    "break from a loop that adds to an array": (
+        "for j in range(n):\n    if x[j] < 0.0:\n        break  # expect: NVW203\n    l[0] += x[j] * x[j]"
+    ),
+    "return from a loop that adds to an array": (
+        "for j in range(n):\n    if x[j] < 0.0:\n        return\n    l[0] += x[j] * x[j]"
+    ),
+    "break beside a worse thing": (
+        "s = float(1.0)\nfor j in range(n):\n    if x[j] < 0.0:\n        break\n    s *= x[j]  # expect: NVW203\nl[0] = s"
     ),
 }
 

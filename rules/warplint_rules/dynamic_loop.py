@@ -46,8 +46,8 @@ differences of that one launch.
 
 A warning only where the kernel is launched on a tape, gradient flows through the operation and the result matters to
 the loss; otherwise information. Sums that are used linearly, locals that live in one iteration, linear recurrences with
-constant coefficients stay silent. A sum in a loop with `break` is wrong whenever the `break` is reached; whether it is
-depends on the data, so that alone is information.
+constant coefficients stay silent. A sum in a loop with `break` is wrong as soon as the `break` is reached (measured);
+whether it ever is depends on the data.
 """
 
 from __future__ import annotations
@@ -66,16 +66,17 @@ def detect(context: Context) -> Iterable[Finding]:
 
 
 def _what(fault: KernelFault) -> str:
-    if not fault.certain:
+    if fault.operation == "break":
         return (
-            f"`break` leaves a loop that makes `{fault.detail}`: where it is reached, the adjoint starts at another "
-            "iteration than the loop ended with, and the gradient is wrong"
+            f"`break` leaves the loop that makes `{fault.detail}`: the adjoint goes through the iterations from the last "
+            "one that the loop could have had, and stops where it meets the `break`, so the gradient is wrong as soon as "
+            "the `break` is reached"
         )
     how = f"{fault.steers} `{fault.operation}` needs" if fault.steers else f"the adjoint of `{fault.operation}` needs"
-    bounds = ", and gradients may be written out of bounds" if fault.steers == INDEX else ""
+    harm = "the gradients land at other elements, and may be written out of bounds"
     return (
         f"{how} `{fault.detail}`, which a loop overwrites: it stays a loop at run time and keeps one value only, "
-        f"so the gradient is wrong{bounds}"
+        f"so {harm if fault.steers == INDEX else 'the gradient is wrong'}"
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from warplint.kernels import types
 from warplint.kernels.calls import Calls
-from warplint.kernels.ledger import Token, TokenKind
+from warplint.kernels.ledger import Mark, Token, TokenKind
 from warplint.kernels.liveness import LoopFacts, facts_of
 from warplint.kernels.operations import Condition, End, Environment, Exit, LoopExits
 from warplint.kernels.types import Kind
@@ -148,6 +148,7 @@ class Loops(Calls):
             if remaining:
                 self.ledger.rollback(mark)
             entry.update(grown)
+        self._left_behind(loop, mark)
         leaving = self.meet([before, *ends, *breaks])
         self.frame.locals = {**leaving, **dict(self._after(loop, leaving, condition))}
 
@@ -201,6 +202,19 @@ class Loops(Calls):
                 lost = value.tokens & self.ledger.carried
                 value.needs |= self.need(lost, value.active, leaves, "what is left behind by ")
             yield name, value
+
+    def _left_behind(self, loop: Loop, since: Mark) -> None:
+        """Stores in a loop that a ``break`` leaves: the adjoint goes through other iterations than the loop did.
+
+        Measured: it starts at the last iteration that the bound allows, and stops at the first whose ``break`` it meets.
+        """
+        leaves = loop.facts.leaves
+        if leaves is None or not loop.loses_locals:
+            return
+        for record in self.ledger.stores[since.stores :]:
+            token = Token(TokenKind.CARRIED, record.path, "", "", self.ledger.order, loop.node, self.frame.file)
+            bit = self.ledger.token(token, (loop.node, self.frame.functions, "stored"))
+            record.needs |= self.need(bit, record.value.active, leaves, "what is left behind by ")
 
     def _overwritten(self, loop: Loop, name: str, value: Value, kind: TokenKind) -> Value:
         """A local as a loop leaves it: no constant, of no known index, and (if Warp keeps one copy) lost."""
