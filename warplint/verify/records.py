@@ -127,8 +127,6 @@ class Program:
 
 
 @dataclass(frozen=True)
-class ModuleLoad:
-@dataclass(frozen=True)
 class KernelContent:
     """What one kernel adds to the identity of its module: two modules of equal contents and options are one build.
 
@@ -147,17 +145,19 @@ class KernelContent:
     instance: bool = False
 
 
+@dataclass(frozen=True)
+class ModuleLoad:
     """One load of a Warp module for one device: built by the compiler, or taken from the kernel cache.
 
     ``options`` are those in effect for this build (resolved; by name). ``kernels`` are ``[path, line, name]`` of each
     kernel's ``def``. ``internal``: a module of Warp's own library (``map_add``, ``warp.utils`` …), left out of counts.
     ``cache`` is the kernel cache folder in use. ``at`` is the user's call that needed the module.
-    """
-
 
     ``started`` is on the system's monotonic clock, in seconds. ``native_ms`` is the time in the compiler itself, and
     ``source_bytes`` the size of what it was given. ``lto`` counts the link-time artifacts (tile operations on CUDA)
     that had to be built, ``lto_ms`` is the time that took.
+    """
+
     module: str
     hash: str
     device: str
@@ -169,8 +169,6 @@ class KernelContent:
     options: dict[str, Any] = field(default_factory=dict)
     cache: str = ""
     at: tuple[Place, ...] = ()
-
-
     block_dim: int | None = None
     contents: tuple[KernelContent, ...] = ()
     started: float = 0.0
@@ -225,6 +223,8 @@ class Workload:
     digest: str
     first: tuple[int, ...]
     complete: bool
+
+
 @dataclass(frozen=True)
 class Note:
     """Something that was not done as the program asked, or that the reader must know: said, never silent.
@@ -285,11 +285,11 @@ class Bound:
     shape: tuple[int, ...] = ()
     value: Any = None
     """A scalar's value; a list for vectors and matrices."""
-
-
     held: tuple[tuple[int, Any], ...] = ()
     """The places of the program's own lists and structs from which the tape takes it again, outermost first: the
     number of the list or struct, the item or field."""
+
+
 @dataclass(frozen=True)
 class KernelSeen:
     """A kernel of the process; ``number`` is what launches call it by.
@@ -431,8 +431,6 @@ class OptimiserSeen:
 
 
 @dataclass(frozen=True)
-class ConfigSeen:
-@dataclass(frozen=True)
 class ReboundSeen:
     """An item of a list, or a field of a struct, that a recorded launch was given holds something else from now on.
 
@@ -448,6 +446,8 @@ class ReboundSeen:
     given: tuple[Place, ...] = ()
 
 
+@dataclass(frozen=True)
+class ConfigSeen:
     """``wp.config.option = value`` by the user's code; ``value`` as its ``repr`` where it is no plain value."""
 
     seq: int
@@ -495,9 +495,9 @@ class CacheClearedSeen:
 
     seq: int
     stack: tuple[Place, ...]
-
-
     how: str = "clear_kernel_cache"
+
+
 @dataclass(frozen=True)
 class OpaqueSeen:
     """Something that the record does not explain: a graph that could not be mirrored, a foreign call."""
