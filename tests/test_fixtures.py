@@ -37,6 +37,8 @@ VERIFIED_ALWAYS = {
     "dynamic-loop/bad_sum_then_root.py",
     "dynamic-loop/good_sums.py",
     "where-nan/bad_empty_cell.py",
+    "nonsmooth-point/bad_fitted_already.py",
+    "nonsmooth-point/good_guarded_length.py",
     "func-grad-assign/good_single_use.py",
     "late-config/bad_unroll_from_command_line.py",
     "late-config/good_before_first_launch.py",

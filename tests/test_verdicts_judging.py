@@ -53,6 +53,7 @@ EXPERIMENTS = {
     "NVW101": Experiment.FINITE_DIFFERENCE,
     "NVW110": Experiment.FINITE_DIFFERENCE,
     "NVW201": Experiment.KERNEL_CHECK,
+    "NVW205": Experiment.NONSMOOTH_POINT,
     "NVW301": Experiment.OPTION_VALUE,
     "NVW900": Experiment.NONE,
 }
@@ -353,3 +354,41 @@ def test_the_recorded_trace_speaks_the_rules_vocabulary(program):
     assert summary is not None
     assert [read.path for read in summary.reads] == ["a"]
     assert [store.path for store in summary.stores] == ["b"]
+
+
+def nonsmooth(path: str, severity: Severity = Severity.WARNING) -> Finding:
+    anchor = Anchor(write=Span(path, 11), kernel=Span(path, 4))
+    return Finding("NVW205", "nonsmooth-point", severity, Span(path, 5, 20), "m", anchor=anchor)
+
+
+def checked(path: str, status: GradientStatus, ad: float, reason: str = "") -> KernelCheck:
+    return KernelCheck("step", (path, 4, "step"), ((path, 11, "<module>"),), status, reason, ad, 1.0, "a")
+
+
+KINK = "a kink at the starting point"
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("local", "leaf", "severity", "expected"),
+    [
+        (("FAIL", NAN, ""), ("FAIL", NAN, ""), Severity.WARNING, Status.CONFIRMED),
+        (("FAIL", INF, ""), ("FAIL", NAN, ""), Severity.INFO, Status.CONFIRMED),
+        (("FAIL", NAN, ""), ("PASS", 1.0, ""), Severity.WARNING, Status.INCONCLUSIVE),
+        (("FAIL", 2.0, ""), ("FAIL", 2.0, ""), Severity.WARNING, Status.REFUTED),
+        (("PASS", 1.0, ""), ("PASS", 1.0, ""), Severity.WARNING, Status.REFUTED),
+        (("PASS", 1.0, KINK), ("PASS", 1.0, KINK), Severity.WARNING, Status.CONFIRMED),
+        (("PASS", 1.0, KINK), ("PASS", 1.0, ""), Severity.WARNING, Status.INCONCLUSIVE),
+        (("PASS", 1.0, KINK), ("PASS", 1.0, KINK), Severity.INFO, Status.REFUTED),
+        (("INCONCLUSIVE", NAN, "noise"), ("INCONCLUSIVE", NAN, ""), Severity.WARNING, Status.INCONCLUSIVE),
+    ],
+)
+def test_a_point_without_a_derivative_is_proven_by_what_the_adjoint_gives_there(
+    program: str, local: tuple[str, float, str], leaf: tuple[str, float, str], severity: Severity, expected: Status
+) -> None:
+    check = checked(program, GradientStatus[local[0]], *local[1:])
+    found = gradient(program, GradientStatus[leaf[0]], ad=leaf[1], reason=leaf[2])
+    judged = verdict(nonsmooth(program, severity), evidence(program, check, found))
+    assert judged.verdict is not None
+    assert judged.verdict.status is expected
+    assert judged.verdict.experiment is Experiment.NONSMOOTH_POINT

@@ -40,6 +40,7 @@ class Experiment(str, enum.Enum):
     FINITE_DIFFERENCE = "finite-difference"
     KERNEL_CHECK = "kernel-check"
     FLAT_GRADIENT = "flat-gradient"
+    NONSMOOTH_POINT = "nonsmooth-point"
     BUILD_COUNT = "build-count"
     OPTION_VALUE = "option-value"
     NONE = "none"

@@ -21,6 +21,7 @@ from warplint.kernels import types
 from warplint.kernels.faults import faults
 from warplint.kernels.ledger import MOST_STEPS, File, Ledger, Overrun, StoreRecord, Token, TokenKind
 from warplint.kernels.operations import Frame
+from warplint.kernels.points import nonsmooth_points
 from warplint.kernels.source import Constant, KernelSource, text_of
 from warplint.kernels.statements import Interpreter, parameter_value
 from warplint.kernels.summary import Cut, KernelSummary, Need, Parameter, Read, Store, StoreKind
@@ -151,6 +152,8 @@ class _Analysis:
             ledger.custom_adjoint,
             frozenset(token.path for token in reads),
             frozenset(store.path for store in stores),
+            nonsmooth_points(ledger, self._span),
+            self.source,
         )
 
     def _span(self, node: ast.AST, file: File) -> Span:

@@ -168,10 +168,11 @@ class Calls(Stores):
         for argument in arguments[1:-1]:
             value = joined(argument, value)
         test = arguments[0]
-        needs = 0
+        needs = told = 0
         for number in members(value.dangers):
             danger = self.ledger.dangers[number]
-            if danger.tokens & test.tokens and _speaks_of_zero(node.args[0]):
+            if not danger.guarded and danger.tokens & test.tokens and _speaks_of_zero(node.args[0]):
+                told |= 1 << number
                 token = Token(TokenKind.UNSELECTED, "", "", "", self.ledger.order, danger.node, danger.file)
                 needs |= self.ledger.need(
                     self.ledger.token(token, (danger.node,)), danger.given, danger.node, danger.file
@@ -180,7 +181,7 @@ class Calls(Stores):
         if guards and any(each.tokens & test.tokens for each in arguments[1:]):
             value.sign = Sign.POSITIVE
         value = needing(value, needs) if needs else value
-        return self.chosen(value.like(dangers=0), self.condition(test, node.args[0]))
+        return self.chosen(value.like(dangers=value.dangers & ~told), self.condition(test, node.args[0]))
 
     def _thread_index(self) -> Value:
         """``wp.tid()``: one index, or a tuple of up to four where it is unpacked."""

@@ -14,7 +14,7 @@ from warplint.kernels.source import Builtin, Constant, Meaning, Unknown
 from warplint.kernels.values import Value, constant, joined, needing, union
 from warplint.names import dotted
 
-_OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
+OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Add: ("add", "+"),
     ast.Sub: ("sub", "-"),
     ast.Mult: ("mul", "*"),
@@ -40,7 +40,7 @@ _FOLDED: dict[type[ast.AST], Callable[[int, int], int]] = {
     ast.FloorDiv: lambda a, b: a // b,
     ast.Mod: lambda a, b: a % b,
 }
-_COMPARED: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
+COMPARED: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Eq: lambda a, b: a == b,
     ast.NotEq: lambda a, b: a != b,
     ast.Lt: lambda a, b: a < b,
@@ -140,7 +140,7 @@ class Expressions(Elements, ABC):
             if b == 0 and isinstance(op, (ast.FloorDiv, ast.Mod)):
                 return Value(type=types.INTEGER)
             return constant(fold(a, b)).like(fixed=False)
-        builtin, sign = _OPERATORS[type(op)]
+        builtin, sign = OPERATORS[type(op)]
         value = self.apply(builtin, [left, right], node)
         if left.symbol and right.symbol and value.type.floating is not True:
             text = f"{_grouped(left.symbol)} {sign} {_grouped(right.symbol)}"
@@ -159,7 +159,7 @@ class Expressions(Elements, ABC):
             return constant(-number).like(fixed=isinstance(node.operand, ast.Constant))
         if isinstance(node.op, ast.Not) and isinstance(number, (bool, int, float, str)):
             return constant(not number).like(fixed=False)
-        builtin, sign = _OPERATORS[type(node.op)]
+        builtin, sign = OPERATORS[type(node.op)]
         value = self.apply(builtin, [operand], node)
         value.symbol = f"{sign}{_grouped(operand.symbol)}" if operand.symbol else ""
         return value
@@ -178,7 +178,7 @@ class Expressions(Elements, ABC):
     def comparison(self, node: ast.Compare) -> Value:
         """``a < b``."""
         values = [self.evaluate(part) for part in (node.left, *node.comparators)]
-        compare = _COMPARED.get(type(node.ops[0]))
+        compare = COMPARED.get(type(node.ops[0]))
         a, b = values[0].constant, values[-1].constant
         if compare is not None and len(values) == 2 and isinstance(a, (int, float)) and isinstance(b, (int, float)):
             return constant(compare(a, b))

@@ -12,7 +12,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from warplint.kernels.summary import Cut, StoreKind
+from warplint.kernels.summary import Cut, PointKind, StoreKind
 from warplint.kernels.values import Value, members, union
 
 MOST_STEPS = 60_000
@@ -136,12 +136,19 @@ class Mutation:
 
 @dataclass(frozen=True, eq=False)
 class DangerRecord:
-    """An operation at ``node`` whose adjoint is not finite for some values of what stands on ``tokens``."""
+    """An operation at ``node`` whose adjoint is not finite for some values of what stands on ``tokens``.
+
+    ``kind`` is what it is called for. ``guarded``: a condition around it speaks of the operand, or the operand is no
+    data, so that only contents in sight can tell.
+    """
 
     node: ast.AST
     file: File
     tokens: int
     given: int
+    kind: PointKind = PointKind.SINGULAR
+    guarded: bool = False
+    order: int = 0
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from warplint.kernels import types
 from warplint.kernels.builtins import Derivative, table
 from warplint.kernels.ledger import Arms, DangerRecord, File, Ledger
-from warplint.kernels.singular import SINGULAR, dangerous, sign_of
+from warplint.kernels.singular import SINGULAR, dangerous, kinked, sign_of
 from warplint.kernels.source import Scope
-from warplint.kernels.summary import Cut
+from warplint.kernels.summary import Cut, PointKind
 from warplint.kernels.types import COMPOSITES, Kind, Type
 from warplint.kernels.values import Value, joined, joined_type, union
 
@@ -110,6 +110,8 @@ class Operations:
         value.sign = sign_of(name, arguments, node)
         if value.active and name in SINGULAR:
             value.dangers |= self._danger(name, arguments, value.active, node)
+        elif value.active and kinked(name, arguments):
+            value.dangers |= self._dangerous(node, 0, value.active, PointKind.KINK, guarded=True)
         if value.active and derivative is not Derivative.LINEAR:
             needs = self._read_by_adjoint(name, derivative, arguments, node)
             value.needs |= needs
@@ -125,8 +127,16 @@ class Operations:
             self.ledger.share_elements(condition.tokens, operand.tokens) for condition in self.conditions
         ):
             return 0
-        self.ledger.dangers.append(DangerRecord(node, self.frame.file, operand.tokens, active))
-        return 1 << len(self.ledger.dangers) - 1
+        guarded = not operand.tokens or any(
+            self.ledger.share_elements(condition.tokens, operand.tokens) for condition in self.conditions
+        )
+        kind = PointKind.OVERFLOW if name == "exp" else PointKind.SINGULAR
+        return self._dangerous(node, operand.tokens, active, kind, guarded=guarded)
+
+    def _dangerous(self, node: ast.AST, tokens: int, given: int, kind: PointKind, *, guarded: bool) -> int:
+        dangers = self.ledger.dangers
+        dangers.append(DangerRecord(node, self.frame.file, tokens, given, kind, guarded, self.ledger.order))
+        return 1 << len(dangers) - 1
 
     def _read_by_adjoint(self, name: str, derivative: Derivative, arguments: list[Value], node: ast.AST) -> int:
         """The needs of one nonlinear operation."""

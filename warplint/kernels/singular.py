@@ -14,8 +14,11 @@ from warplint.kernels.values import ABSENT, Sign, Value
 GUARD = 1e-3
 """A positive constant up to this size, added to something, is meant to keep it away from zero."""
 
-_LOGARITHMS = frozenset(("sqrt", "cbrt", "log", "log2", "log10"))
-SINGULAR = _LOGARITHMS | {"exp", "div", "pow"}
+LOGARITHMS = frozenset(("sqrt", "cbrt", "log", "log2", "log10"))
+KINKS = frozenset(("abs", "min", "max"))
+"""Operations whose derivative jumps: where a number is zero, where two operands are equal."""
+
+SINGULAR = LOGARITHMS | {"exp", "div", "pow"}
 
 
 def dangerous(name: str, arguments: Sequence[Value]) -> Value | None:
@@ -25,11 +28,17 @@ def dangerous(name: str, arguments: Sequence[Value]) -> Value | None:
         return None
     operand = arguments[position]
     safe = operand.sign is Sign.POSITIVE and name != "exp"
-    return None if safe or not operand.tokens or operand.type.floating is False else operand
+    known = not operand.tokens and not operand.threads
+    return None if safe or known or operand.type.floating is False else operand
+
+
+def kinked(name: str, arguments: Sequence[Value]) -> bool:
+    """Whether an operation is one of :data:`KINKS` on real numbers that no compile-time constant decides."""
+    return name in KINKS and len(arguments) <= 2 and all(each.type.floating is not False for each in arguments)
 
 
 def _operand(name: str, arguments: Sequence[Value]) -> int | None:
-    if name in _LOGARITHMS or name == "exp":
+    if name in LOGARITHMS or name == "exp":
         return 0 if arguments else None
     if name == "div" and len(arguments) == 2:
         return 1

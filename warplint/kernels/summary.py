@@ -15,6 +15,7 @@ import enum
 from dataclasses import dataclass, field
 
 from warplint.finding import Span
+from warplint.kernels.source import KernelSource
 
 Paths = frozenset[str]
 
@@ -163,6 +164,34 @@ class KernelFault:
 class Parameter:
     """A kernel parameter. ``annotation`` is its text; ``kind``: ``array``, ``struct``, ``scalar`` or ``unknown``."""
 
+class PointKind(str, enum.Enum):
+    """Why an operation has no derivative at a point."""
+
+    SINGULAR = "singular"
+    """Its adjoint is not finite there: a root, a logarithm, a division or a power at zero."""
+    KINK = "kink"
+    """The derivative jumps there, and the adjoint takes one side's: ``abs`` at zero, ``min`` and ``max`` of equals."""
+    OVERFLOW = "overflow"
+    """``exp`` of a large number: of interest only where ``where`` does not select it."""
+
+
+@dataclass(frozen=True)
+class NonsmoothPoint:
+    """An operation without a derivative at some point, if gradient flows through any of ``given`` and ``into`` is live.
+
+    ``guarded``: nothing says that the data may come there but the data themselves: a condition around it speaks of the
+    operand. Kinks always are.
+    """
+
+    kind: PointKind
+    span: Span
+    order: int
+    given: Paths
+    into: Paths
+    operation: str
+    guarded: bool = False
+
+
     name: str
     annotation: str
     kind: str
@@ -190,3 +219,7 @@ class KernelSummary:
     calls_custom_adjoint: bool = False
     read_paths: Paths = field(default=frozenset())
     written_paths: Paths = field(default=frozenset())
+    points: tuple[NonsmoothPoint, ...] = ()
+    """The operations that have no derivative somewhere; those that ``where`` makes a fault are not among them."""
+    source: KernelSource | None = field(default=None, compare=False, repr=False)
+    """What was analysed."""

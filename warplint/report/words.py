@@ -13,6 +13,7 @@ EXPERIMENTS: Mapping[Experiment, str] = {
     Experiment.FINITE_DIFFERENCE: "finite differences",
     Experiment.KERNEL_CHECK: "a check of the kernel alone",
     Experiment.FLAT_GRADIENT: "a gradient that is zero, rightly",
+    Experiment.NONSMOOTH_POINT: "a gradient that is not finite, or the slope of one side",
     Experiment.BUILD_COUNT: "a count of builds",
     Experiment.OPTION_VALUE: "the value read back",
     Experiment.NONE: "",

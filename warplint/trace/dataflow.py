@@ -18,6 +18,7 @@ from warplint.trace.lost_updates import LostUpdate, lost_updates
 from warplint.trace.module_lives import value_in_build
 from warplint.trace.operations import Operation, SummaryOf, operations_of
 from warplint.trace.overwrites import Overwrite, Writes, overwrites_of, unconsumed_stores, writes_of
+from warplint.trace.points import LaunchedPoint, launched_points
 from warplint.trace.reachability import Reach, Regard, Rules, reach
 from warplint.trace.recordings import (
     GradientLife,
@@ -229,6 +230,17 @@ class Dataflow:
                 self.reach(recording, Regard.ESTABLISHED),
                 self.reach(recording, Regard.CUTS_IGNORED),
                 self.writes.operations,
+            )
+        )
+
+    @cached_property
+    def launched_points(self) -> tuple[LaunchedPoint, ...]:
+        """Operations without a derivative somewhere, in recorded launches through which gradient flows."""
+        return tuple(
+            point
+            for recording in self.recordings
+            for point in launched_points(
+                recording, self.reach(recording, Regard.ESTABLISHED), self.writes.operations, self.trace
             )
         )
 

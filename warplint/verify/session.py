@@ -212,7 +212,7 @@ def _gradients(evidence: Evidence, judged: Iterable[Finding]) -> Iterable[Gradie
 
 
 def _speaks_of_gradients(verdict: Verdict) -> bool:
-    proofs = (Experiment.FINITE_DIFFERENCE, Experiment.KERNEL_CHECK)
+    proofs = (Experiment.FINITE_DIFFERENCE, Experiment.KERNEL_CHECK, Experiment.NONSMOOTH_POINT)
     return verdict.status is Status.CONFIRMED and verdict.experiment in proofs
 
 

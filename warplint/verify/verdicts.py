@@ -10,12 +10,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from warplint import registry
 from warplint.builds.count import Comparison
-from warplint.finding import Experiment, Finding, Severity, Source, Status, Verdict
+from warplint.finding import Draw, Experiment, Finding, Severity, Source, Status, Verdict
 from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.evidence import Evidence, checks_of, spot, spots
 from warplint.verify.figures import REPAIRING, comparison, figures_of, leaf_name, number, one_sided, repairing
 from warplint.verify.flat_verdicts import by_flat_gradient
+from warplint.verify.point_verdicts import by_point
 from warplint.verify.records import (
     ConfigSeen,
     Culprit,
@@ -234,6 +236,11 @@ def _unrecorded(finding: Finding, measured: Measurements) -> Verdict | None:
         verdict = _checked(found)
         how = "no gradient passed through it" if launched else "no run reached it"
         verdict = replace(verdict, reason=f"{how}; alone, on inputs made for it: {verdict.reason}")
+        draws = _draws(finding)
+        if verdict.status is Status.REFUTED and draws:
+            words = ", ".join(draw.value for draw in draws)
+            reason = f"{verdict.reason}; {words} were tried, but the points of a program may be others"
+            return replace(verdict, status=Status.INCONCLUSIVE, reason=reason)
         if verdict.status is Status.CONFIRMED and finding.severity is Severity.INFO:
             reason = f"{verdict.reason}; whether any program differentiates it so is not known"
             return replace(verdict, status=Status.INCONCLUSIVE, reason=reason)
@@ -247,13 +254,19 @@ def _unrecorded(finding: Finding, measured: Measurements) -> Verdict | None:
     return Verdict(Status.INCONCLUSIVE, f"the kernel ran, but was not checked: {why}", Experiment.KERNEL_CHECK)
 
 
+def _draws(finding: Finding) -> tuple[Draw, ...]:
+    """The inputs that the finding's rule asks for: it speaks of points, and of nothing else."""
+    rule = registry.rule_of(finding.code)
+    return rule.draws if rule is not None else ()
+
+
 def _checked(checks: Sequence[KernelCheck]) -> Verdict:
-    order = (GradientStatus.FAIL, GradientStatus.INCONCLUSIVE, GradientStatus.PASS, GradientStatus.FLAT)
-    check = min(checks, key=lambda each: order.index(each.status))
+    check = min(checks, key=lambda each: (_DECIDING.index(each.status), -_weight(each)))
     status = {GradientStatus.FAIL: Status.CONFIRMED, GradientStatus.INCONCLUSIVE: Status.INCONCLUSIVE}.get(
         check.status, Status.REFUTED
     )
     at = f" for `{check.argument}`" if check.argument else ""
+    at += f", on {check.draw.value}" if check.draw is not None else ""
     if status is Status.INCONCLUSIVE:
         reason = f"the adjoint of `{check.kernel}` cannot be judged: {check.reason}"
     else:
@@ -266,7 +279,21 @@ def _checked(checks: Sequence[KernelCheck]) -> Verdict:
     figures = {"ad": check.ad, "fd": check.fd, "relative_error": off, "kernel": check.kernel}
     if check.argument:
         figures["argument"] = check.argument
+    if check.draw is not None:
+        figures["inputs"] = check.draw.value
     return Verdict(status, reason, Experiment.KERNEL_CHECK, figures)
+
+
+_DECIDING = (GradientStatus.FAIL, GradientStatus.INCONCLUSIVE, GradientStatus.PASS, GradientStatus.FLAT)
+
+
+def _weight(check: KernelCheck) -> float:
+    """Of checks that say the same, the one that says most: the worst failure, else the largest derivative."""
+    if check.status is GradientStatus.FAIL:
+        off = _relative(check.ad, check.fd)
+        return math.inf if off is None else off
+    size = max(abs(check.ad), abs(check.fd))
+    return size if math.isfinite(size) else 0.0
 
 
 def _relative(ad: float, fd: float) -> float | None:
@@ -334,5 +361,6 @@ _BY_RUN: Mapping[Experiment, Callable[[Finding, Evidence], Verdict | None]] = {
     Experiment.FINITE_DIFFERENCE: _by_finite_difference,
     Experiment.KERNEL_CHECK: _by_kernel_check,
     Experiment.FLAT_GRADIENT: by_flat_gradient,
+    Experiment.NONSMOOTH_POINT: by_point,
     Experiment.OPTION_VALUE: _by_option_value,
 }
