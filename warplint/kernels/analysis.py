@@ -126,11 +126,11 @@ class _Analysis:
             self.why = "unknown callee: " + ", ".join(self.ledger.unresolved)
         return True
 
-    # -- from bit sets to the public summary ---------------------------------------------------------------------
     def _parameter_value(self, argument: ast.arg, of: Type) -> Value:
         value = parameter_value(argument.arg, of)
         return value if value.places else self.ledger.followed_value(value, argument.arg, argument, self.file)
 
+    # -- from bit sets to the public summary ---------------------------------------------------------------------
 
     def summary(self) -> KernelSummary:
         """What was found, in public terms."""

@@ -203,6 +203,8 @@ class Ledger:
     """Variables whose adjoint a custom adjoint assigns: the parameter it calls them, the assignment and its file."""
     dangers: list[DangerRecord] = field(default_factory=list)
     """The operations that are singular somewhere; by number in :attr:`Value.dangers`."""
+    followed: frozenset[str] = frozenset()
+    """The scalars, by path, that are reads of memory in this analysis."""
     _cuts: list[CutRecord] = field(default_factory=list)
     _cut_numbers: dict[CutRecord, int] = field(default_factory=dict)
     _cut_bits: dict[tuple[int, Cut, ast.AST | None], int] = field(default_factory=dict)
@@ -210,8 +212,6 @@ class Ledger:
     def step(self) -> None:
         """Count one step; raises :class:`Overrun` when the budget is spent."""
         self.steps += 1
-    followed: frozenset[str] = frozenset()
-    """The scalars, by path, that are reads of memory in this analysis."""
         if self.steps > MOST_STEPS:
             raise Overrun(f"more than {MOST_STEPS} steps")
 
@@ -243,13 +243,6 @@ class Ledger:
                 self.carried |= 1 << number
         return 1 << number
 
-    def share_elements(self, a: int, b: int) -> bool:
-        """Whether two sets of tokens stand on one array element, wherever each of them read it."""
-        if a & b or not a or not b:
-            return bool(a & b)
-        return not self._elements(a).isdisjoint(self._elements(b))
-
-    def _elements(self, tokens: int) -> set[tuple[str, str]]:
     def followed_value(self, value: Value, path: str, node: ast.AST, file: File) -> Value:
         """The value of the scalar at ``path``, standing on what the host holds there if that is followed."""
         if path not in self.followed:
@@ -257,6 +250,13 @@ class Ledger:
         token = Token(TokenKind.READ, path, "", "", self.order, node, file)
         return value.like(tokens=value.tokens | self.token(token, ()))
 
+    def share_elements(self, a: int, b: int) -> bool:
+        """Whether two sets of tokens stand on one array element, wherever each of them read it."""
+        if a & b or not a or not b:
+            return bool(a & b)
+        return not self._elements(a).isdisjoint(self._elements(b))
+
+    def _elements(self, tokens: int) -> set[tuple[str, str]]:
         return {(self.tokens[number].path, self.tokens[number].index) for number in members(tokens)}
 
     def need(

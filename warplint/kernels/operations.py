@@ -121,11 +121,9 @@ class Operations:
         return value
 
     def _danger(self, name: str, arguments: list[Value], active: int, node: ast.AST) -> int:
-        """The bit of a singular operation, unless a condition around it speaks of the operand."""
+        """The bit of a singular operation, or 0."""
         operand = dangerous(name, arguments)
-        if operand is None or any(
-            self.ledger.share_elements(condition.tokens, operand.tokens) for condition in self.conditions
-        ):
+        if operand is None:
             return 0
         guarded = not operand.tokens or any(
             self.ledger.share_elements(condition.tokens, operand.tokens) for condition in self.conditions

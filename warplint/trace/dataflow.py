@@ -93,7 +93,6 @@ class Dataflow:
         return same_launches(self.operations, self.writes)
 
     @cached_property
-    @cached_property
     def changed_arguments(self) -> tuple[ChangedArgument, ...]:
         """Arguments of recorded launches that the backward finds changed, since the tape keeps their holder."""
         changes = changes_of(self.trace)
@@ -112,6 +111,7 @@ class Dataflow:
             )
         )
 
+    @cached_property
     def overwrites(self) -> tuple[Overwrite, ...]:
         """Values that an adjoint needs and that a later write destroyed.
 
