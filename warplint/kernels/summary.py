@@ -100,6 +100,10 @@ class Store:
     every_thread: bool | None = None
 
 
+LEFT_BEHIND = "what is left behind by"
+"""DYNAMIC_LOOP: how a ``break`` or ``return`` that leaves the loop steers what the loop makes (``KernelFault.steers``)."""
+
+
 class KernelFaultKind(str, enum.Enum):
     """Faults that lie wholly inside the kernel; each belongs to one rule of the NVW2 group."""
 
@@ -160,10 +164,6 @@ class KernelFault:
     """False where the data decide whether the gradient is wrong: a ``break`` that may never be reached."""
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """A kernel parameter. ``annotation`` is its text; ``kind``: ``array``, ``struct``, ``scalar`` or ``unknown``."""
-
 class PointKind(str, enum.Enum):
     """Why an operation has no derivative at a point."""
 
@@ -191,6 +191,10 @@ class NonsmoothPoint:
     operation: str
     guarded: bool = False
 
+
+@dataclass(frozen=True)
+class Parameter:
+    """A kernel parameter. ``annotation`` is its text; ``kind``: ``array``, ``struct``, ``scalar`` or ``unknown``."""
 
     name: str
     annotation: str
