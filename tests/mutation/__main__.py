@@ -1,0 +1,160 @@
+"""``python -m tests.mutation``: plant faults into right programs and see what ``warplint --verify`` says of them.
+
+Prints, by kind of fault: how many mutants are wrong (by ``oracle.py``), how many of these were detected (a confirmed
+finding, or a gradient called wrong), how many were placed (a confirmed finding names a line that was changed), how many
+stayed undecided; and how many right programs were called wrong, which must be none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .mutators import Mutant, mutants
+from .oracle import Truth, truth
+
+PROGRAMS = Path(__file__).parent / "programs"
+KERNELS = "mutation_kernels.py"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What warplint said of one program."""
+
+    wrong: bool
+    undecided: bool
+    placed: bool
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mutant (or, with no changed lines, a base program), what is so of it, and what warplint said."""
+
+    mutant: Mutant
+    truth: Truth
+    answer: Answer
+    file: str
+
+
+def bases() -> tuple[str, ...]:
+    """The names of the base programs."""
+    return tuple(sorted(path.stem for path in PROGRAMS.glob("*.py") if path.name != KERNELS))
+
+
+def planted(base: str, most: int, seed: int) -> Iterator[tuple[Mutant, Truth]]:
+    """The base program itself, and mutants of it whose truth is known, ``most`` of them drawn by ``seed``."""
+    _prepare_warp()
+    source = (PROGRAMS / f"{base}.py").read_text(encoding="utf-8")
+    yield Mutant(base, "none", source, frozenset()), truth(source)
+    drawn = list(mutants(base, source))
+    random.Random(f"{seed}{base}").shuffle(drawn)
+    for mutant in drawn[:most]:
+        told = truth(mutant.text)
+        if told in (Truth.RIGHT, Truth.WRONG):
+            yield mutant, told
+
+
+def _prepare_warp() -> None:
+    """The kernels are loaded before the oracle forks."""
+    import warp as wp
+
+    wp.config.quiet = True
+    sys.path.insert(0, str(PROGRAMS))
+    import mutation_kernels  # type: ignore[import-not-found]
+
+    wp.load_module(mutation_kernels, device="cpu")
+
+
+def judged(cases: Sequence[tuple[Mutant, Truth]], folder: Path) -> list[Case]:
+    """Verify programs, all in one folder."""
+    shutil.copy(PROGRAMS / KERNELS, folder)
+    names = [f"{mutant.base}_{number:03}.py" for number, (mutant, _) in enumerate(cases)]
+    for name, (mutant, _) in zip(names, cases, strict=True):
+        (folder / name).write_text(mutant.text, encoding="utf-8")
+    words = [sys.executable, "-m", "warplint", "--verify", "--no-cache", "--format", "json", *names]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    if not done.stdout:
+        raise RuntimeError(done.stderr)
+    told = json.loads(done.stdout)
+    return [
+        Case(mutant, known, _answer(told, name, mutant), name)
+        for name, (mutant, known) in zip(names, cases, strict=True)
+    ]
+
+
+def _answer(told: dict[str, list[dict[str, object]]], name: str, mutant: Mutant) -> Answer:
+    confirmed = [
+        finding
+        for finding in told["findings"]
+        if finding["path"] == name
+        and (finding["verdict"] or {}).get("status") == "confirmed"  # type: ignore[attr-defined]
+        and str(finding["code"]) < "NVW3"
+    ]
+    programs = [program for program in told["programs"] if str(program["command"]).endswith(name)]
+    gradients = [g for g in told["gradients"] if str(g["program"]).endswith(name)]
+    wrong = [g for g in gradients if g["status"] == "fail"]
+    lines = {
+        line
+        for finding in confirmed
+        for place in (finding, *finding["labels"])  # type: ignore[misc]
+        for line in range(place["line"], (place.get("end_line") or place["line"]) + 1)  # type: ignore[index,attr-defined]
+        if place["path"] == name  # type: ignore[index]
+    }
+    undecided = any(program["problem"] for program in programs) or any(g["status"] == "inconclusive" for g in gradients)
+    return Answer(bool(confirmed or wrong), undecided, bool(lines & mutant.lines))
+
+
+def table(cases: Sequence[Case]) -> str:
+    """The counts by kind, and the mutants that were missed, misplaced or called wrong for nothing."""
+    kinds = dict.fromkeys(case.mutant.kind for case in cases)
+    lines = [f"{'fault':24} {'wrong':>6} {'detected':>9} {'placed':>7} {'undecided':>10} {'right':>6} {'alarms':>7}"]
+    for kind in (*kinds, "all"):
+        mine = [case for case in cases if kind in (case.mutant.kind, "all")]
+        wrong = [case for case in mine if case.truth is Truth.WRONG]
+        right = [case for case in mine if case.truth is Truth.RIGHT]
+        detected = [case for case in wrong if case.answer.wrong]
+        undecided = [case for case in wrong if not case.answer.wrong and case.answer.undecided]
+        lines.append(
+            f"{kind:24} {len(wrong):6} {len(detected):9} {sum(case.answer.placed for case in detected):7} "
+            f"{len(undecided):10} {len(right):6} {sum(case.answer.wrong for case in right):7}"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run a batch; status 1 where a right program was called wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument("--most", type=int, default=1000, help="mutants of each base program")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--base", action="append", choices=bases(), help="these base programs alone")
+    parser.add_argument("--keep", type=Path, help="write the mutants there")
+    options = parser.parse_args()
+    cases: list[Case] = []
+    for base in options.base or bases():
+        drawn = list(planted(base, options.most, options.seed))
+        with tempfile.TemporaryDirectory() as name:
+            folder = options.keep / base if options.keep else Path(name)
+            folder.mkdir(parents=True, exist_ok=True)
+            cases += judged(drawn, folder)
+        print(f"{base}: {len(drawn)} programs", file=sys.stderr, flush=True)
+    print(table(cases))
+    for case in cases:
+        missed = case.truth is Truth.WRONG and not (case.answer.wrong and case.answer.placed)
+        if missed or (case.truth is Truth.RIGHT and case.answer.wrong):
+            lines = sorted(case.mutant.lines)
+            print(f"{case.file}: {case.mutant.kind}, {case.truth.value}, {case.answer}, lines {lines}")
+    counts = Counter(case.truth for case in cases if case.answer.wrong)
+    return 1 if counts[Truth.RIGHT] else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
