@@ -138,7 +138,7 @@ class Expressions:
 
     def _arithmetic(self, names: Names, depth: int) -> str:
         left, right = self.real(names, depth - 1), self.real(names, depth - 1)
-        sign = self.random.choice(("+", "-", "*", "*", "*", "/"))
+        sign = self.random.choice(("+", "*", "*", "*", "/", *(["-"] if left != right else [])))
         if sign == "/":
             return f"({left} / (real(2.0) + wp.cos({right})))"
         return f"({left} {sign} {right})"

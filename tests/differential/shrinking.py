@@ -19,7 +19,8 @@ from tests.differential.measuring import measured
 MOST_CANDIDATES = 120
 """Kernels a round."""
 MOST_ROUNDS = 14
-Path_ = tuple[tuple[str, int | None], ...]
+_KEPT = ("annotation", "decorator_list", "func", "targets", "test")
+"""Parts that are not replaced: a condition that is always true shows nothing."""
 
 
 def shrunk(results: Sequence[Compared], folder: Path, cache: str | None = None) -> list[Compared]:
@@ -98,7 +99,7 @@ def _trees(whole: ast.Module) -> Iterator[ast.Module]:
                 yield from _blocks(whole, number, field, statements)
         for field, value in ast.iter_fields(node):
             for position, part in enumerate(value if isinstance(value, list) else [value]):
-                if isinstance(part, ast.expr) and field not in ("annotation", "decorator_list", "func", "targets"):
+                if isinstance(part, ast.expr) and field not in _KEPT:
                     for smaller in _parts(part):
                         yield _changed(whole, number, field, position if isinstance(value, list) else None, smaller)
 

@@ -102,7 +102,7 @@ class Statements:
     # -- locals --------------------------------------------------------------------------------------------------
 
     def new_real(self, body: Body) -> None:
-        value = self.real(body) if self.chance(0.75) else f"real({self.random.choice(('0.0', '1.0', '0.5'))})"
+        value = self.real(body) if self.chance(0.75) else f"real({self.random.choice(('0.4', '1.0', '0.5'))})"
         name = self.new_name("t")
         body.add(f"{name} = {value}")
         body.names.reals.append(name)
@@ -135,9 +135,13 @@ class Statements:
         return self.random.choice(forms)
 
     def new_vector(self, body: Body) -> None:
-        made = "Vec()" if self.features.components and self.chance(0.4) else ""
-        name, value = self.new_name("p"), made or self.expressions.vector(body.names, DEPTH)
-        body.add(f"{name} = {value}")
+        name = self.new_name("p")
+        if self.features.components and self.chance(0.4):
+            body.add(f"{name} = Vec()")
+            for part in "012":
+                body.add(f"{name}[{part}] = {self.real(body)}")
+        else:
+            body.add(f"{name} = {self.expressions.vector(body.names, DEPTH)}")
         body.names.vectors.append(name)
 
     def assign_vector(self, body: Body) -> None:
@@ -167,9 +171,13 @@ class Statements:
         body.add(f"{name}{part} {sign} {value}")
 
     def new_matrix(self, body: Body) -> None:
-        made = "Mat()" if self.features.components and self.chance(0.4) else ""
-        name, value = self.new_name("q"), made or self.expressions.matrix(body.names, DEPTH)
-        body.add(f"{name} = {value}")
+        name = self.new_name("q")
+        if self.features.components and self.chance(0.4):
+            body.add(f"{name} = Mat()")
+            for place in ("0, 0", "0, 1", "1, 0", "1, 1"):
+                body.add(f"{name}[{place}] = {self.expressions.leaf(body.names)}")
+        else:
+            body.add(f"{name} = {self.expressions.matrix(body.names, DEPTH)}")
         body.names.matrices.append(name)
 
     def assign_entry(self, body: Body) -> None:

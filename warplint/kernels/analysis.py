@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from warplint.finding import Span
 from warplint.kernels import types
+from warplint.kernels.dead_stores import bury
 from warplint.kernels.faults import faults
 from warplint.kernels.ledger import MOST_STEPS, File, Ledger, Overrun, StoreRecord, Token, TokenKind
 from warplint.kernels.operations import Frame
@@ -135,6 +136,7 @@ class _Analysis:
     def summary(self) -> KernelSummary:
         """What was found, in public terms."""
         ledger, node = self.ledger, self.source.node
+        bury(ledger)
         numbers = [number for number, token in enumerate(ledger.tokens) if token.kind is TokenKind.READ]
         self.reads = union(1 << number for number in numbers)
         reads = [token for token in map(ledger.tokens.__getitem__, numbers) if not token.component]

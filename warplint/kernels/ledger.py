@@ -115,6 +115,8 @@ class StoreRecord:
     arms: Arms = frozenset()
     tests: tuple[ast.AST, ...] = ()
     """The conditions that it stands under."""
+    under: tuple[object, ...] = ()
+    """The same, loops' bounds too, each time that they were met: what stands under no others runs whenever this does."""
 
     @property
     def varies(self) -> int:

@@ -265,6 +265,7 @@ class Stores(Expressions):
             self.loop_bits,
             self.arms(),
             tuple(guard.node for guard in guards),
+            tuple(self.conditions),
         )
         ledger.stores.append(record)
         ledger.versions[place.path] = ledger.versions.get(place.path, 0) + 1

@@ -1,0 +1,53 @@
+"""Stores that the kernel itself replaces before anybody reads them: nothing about their adjoints matters."""
+
+from __future__ import annotations
+
+import pytest
+from kernel_sources import kernel, needed
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "b[i] = a[i] * c[i]\nb[i] = 2.0",
+        "b[i] += a[i] * c[i]\nb[i] *= c[i]\nb[i] = 2.0",
+        "if c[i] > 0.0:\n    b[i] = a[i] * a[i]\nb[i] = 2.0",
+        "for k in range(n):\n    b[i] += a[k] * a[k]\nb[i] = 2.0",
+        "for k in range(n):\n    b[k] = a[k] * a[k]\n    b[k] = 2.0",
+        "for k in range(3):\n    b[i] = a[k] * a[k]\nb[i] = 2.0",
+        "if i >= n:\n    return\nb[i] = a[i] * a[i]\nb[i] = 2.0",
+        "wp.atomic_add(b, i, wp.frac(a[i]))\nb[i] = 2.0",
+    ],
+)
+def test_dead(body):
+    summary = kernel(body, "a: R, b: R, c: R, n: int")
+    assert needed(summary) <= {"c[i]"}  # the condition of a store
+    assert not any(store.active for store in summary.stores)
+    assert summary.faults == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "b[i] = a[i] * a[i]\nc[i] = b[i]\nb[i] = 2.0",
+        "b[i] = a[i] * a[i]\nb[i] = 2.0 * b[i]",
+        "b[i] = a[i] * a[i]\nc[i] = b[i + 1]\nb[i] = 2.0",
+        "b[i] = a[i] * a[i]\nb[i] += 2.0",
+        "b[i] = a[i] * a[i]\nif c[i] > 0.0:\n    b[i] = 2.0",
+        "b[i] = a[i] * a[i]\nfor k in range(n):\n    b[i] = 2.0",
+        "b[i] = a[i] * a[i]\nif c[i] > 0.0:\n    return\nb[i] = 2.0",
+        "for k in range(n):\n    c[i] = b[i]\n    b[i] = a[k] * a[k]\nb[i] = 2.0",
+        "for k in range(n):\n    b[k] = a[k] * a[k]\nb[k] = 2.0",
+        "b[i + 1] = a[i] * a[i]\nb[i] = 2.0",
+    ],
+)
+def test_alive(body):
+    summary = kernel(body, "a: R, b: R, c: R, n: int")
+    assert any("a[" in read for read in needed(summary))
+
+
+def test_a_component_kills_that_component_only():
+    summary = kernel("v[i][0] = a[i] * a[i]\nv[i].x = 1.0\nv[i][1] = b[i] * b[i]\nv[i].x = 2.0", "v: V, a: R, b: R")
+    assert needed(summary) == {"b[i]"}
+    summary = kernel("v[i] = wp.vec3(a[i] * a[i])\nv[i].x = 1.0", "v: V, a: R")
+    assert needed(summary) == {"a[i]"}
