@@ -37,7 +37,7 @@ def _kills(later: StoreRecord, store: StoreRecord, reads: list[Token]) -> bool:
     """Whether ``later`` replaces what ``store`` left wherever that ran, before anything of the array is read."""
     if later.kind is not StoreKind.STORE or later.order <= store.order:
         return False
-    if later.component and later.component != store.component or "?" in later.component:
+    if (later.component and later.component != store.component) or "?" in later.component:
         return False
     left = store.loops & ~later.loops
     if store.varies & left or not set(map(id, later.under)) <= set(map(id, store.under)):

@@ -116,7 +116,7 @@ class StoreRecord:
     tests: tuple[ast.AST, ...] = ()
     """The conditions that it stands under."""
     under: tuple[object, ...] = ()
-    """The same, loops' bounds too, each time that they were met: what stands under no others runs whenever this does."""
+    """The same and loops' bounds, each time that they were met: what stands under no others runs whenever this does."""
 
     @property
     def varies(self) -> int:
