@@ -18,7 +18,7 @@ from warplint.trace.recordings import Recording
 
 @dataclass(frozen=True)
 class Retained:
-    """``first`` and ``second`` both store to ``memory`` on one tape, and its gradient outlives the second's adjoint."""
+    """``first`` stores or adds to ``memory``, ``second`` stores to it later, and its gradient outlives that adjoint."""
 
     recording: Recording
     memory: Memory
@@ -30,18 +30,20 @@ class Retained:
 def retained_stores(
     recording: Recording, established: Reach, memories: Mapping[int, Memory], repeats: frozenset[int]
 ) -> Iterator[Retained]:
-    """Each such memory once: its first two stores of which the earlier one passes gradient on to a wanted leaf."""
-    stores: dict[int, tuple[int, Step]] = {}
+    """Each such memory once: the first step that passes gradient on to a wanted leaf, and the first store after it."""
+    first: dict[int, tuple[int, Step]] = {}
     told: set[int] = set()
     for position, step in recording.window.on_tape():
         memory = memories.get(step.dest.memory)
-        if memory is None or not memory.retain_grad or step.kind is not StoreKind.STORE or memory.id in told:
+        if memory is None or not memory.retain_grad or memory.id in told:
             continue
         if recording.is_old(step.seq) or step.seq in repeats or not established.matters[position]:
             continue
-        earlier = stores.get(memory.id)
-        if earlier is None or earlier[1].seq == step.seq:
-            stores[memory.id] = (position, step)
-        elif established.flows(earlier[0]) and earlier[1].dest.extent.overlaps(step.dest.extent) is True:
-            told.add(memory.id)
-            yield Retained(recording, memory, earlier[1], step, established.carried[earlier[0]])
+        earlier = first.get(memory.id)
+        if earlier is None:
+            if established.flows(position):
+                first[memory.id] = (position, step)
+        elif step.kind is StoreKind.STORE and step.seq != earlier[1].seq:
+            if earlier[1].dest.extent.overlaps(step.dest.extent) is True:
+                told.add(memory.id)
+                yield Retained(recording, memory, earlier[1], step, established.carried[earlier[0]])
