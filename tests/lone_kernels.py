@@ -177,6 +177,107 @@ def generic(x: wp.array(dtype=Any), c: Any, y: wp.array(dtype=Any)):
     y[i] = c * x[i] * x[i]
 
 
+@wp.kernel(module="unique")
+def generic_vectors(
+    x: wp.array(dtype=wp.types.vector(length=Any, dtype=wp.Float)), c: wp.Float, y: wp.array2d(dtype=wp.Scalar)
+):
+    i, j = wp.tid()
+    y[i, j] = c * wp.dot(x[i], x[j]) * x[i][0]
+
+
+@wp.kernel(module="unique")
+def generic_in_place(x: wp.array(dtype=Any), y: wp.array(dtype=Any)):
+    i = wp.tid()
+    y[i] *= x[i]
+
+
+@wp.kernel(module="unique")
+def generic_with_literals(x: wp.array(dtype=Any), y: wp.array(dtype=Any)):
+    i = wp.tid()
+    y[i] = 2.0 * x[i] * x[i] + 1.0
+
+
+@wp.struct
+class Mesh:
+    points: wp.array(dtype=wp.vec3)
+    edges: wp.array2d(dtype=int)
+    bent: bool
+
+
+@wp.struct
+class World:
+    mesh: Mesh
+    gravity: wp.vec3
+
+
+@wp.kernel
+def nested_structs(world: World, energy: wp.array(dtype=float), lengths: wp.array(dtype=float)):
+    i = wp.tid()
+    d = world.mesh.points[world.mesh.edges[i, 0]] - world.mesh.points[world.mesh.edges[i, 1]]
+    lengths[i] = wp.length_sq(d)
+    wp.atomic_add(energy, 0, wp.dot(d, world.gravity))
+
+
+@wp.kernel
+def flagged(x: wp.array(dtype=float), squared: bool, mode: int, y: wp.array(dtype=float), z: wp.array(dtype=float)):
+    i = wp.tid()
+    y[i] = x[i]
+    if mode == 0:
+        z[i] *= x[i]
+    elif squared:
+        z[i] = x[i] * x[i]
+
+
+@wp.kernel
+def counted(count: wp.array(dtype=int), x: wp.array(dtype=float), out: wp.array(dtype=float)):
+    slot = wp.atomic_add(count, 0, 1)
+    out[slot] = x[slot]
+
+
+@wp.kernel
+def guarded_division(p: wp.array(dtype=float), m: wp.array(dtype=float), v: wp.array(dtype=float)):
+    i = wp.tid()
+    v[i] = wp.where(m[i] != 0.0, p[i] / m[i], 0.0)
+
+
+@wp.kernel
+def larger(a: wp.array(dtype=float), b: wp.array(dtype=float), c: wp.array(dtype=float)):
+    i = wp.tid()
+    c[i] = wp.max(a[i], b[i])
+
+
+@wp.kernel
+def below_one(x: wp.array(dtype=float), y: wp.array(dtype=float)):
+    i = wp.tid()
+    y[i] = wp.sqrt(1.0 - x[i] * x[i])
+
+
+@wp.kernel
+def two_outputs(
+    q: wp.array(dtype=wp.quat),
+    w: wp.array(dtype=wp.mat22),
+    s: wp.mat22,
+    out: wp.array(dtype=wp.vec2),
+    turned: wp.array(dtype=wp.quat),
+):
+    i = wp.tid()
+    v = wp.vec2(q[i][0], q[i][3])
+    out[i] = s * w[i] * v
+    turned[i] = wp.quat_inverse(q[i])
+
+
+@wp.kernel
+def half(x: wp.array(dtype=wp.float16), y: wp.array(dtype=wp.float16)):
+    i = wp.tid()
+    y[i] = x[i] * x[i]
+
+
+@wp.kernel
+def integer_division(x: wp.array(dtype=float), n: wp.array(dtype=int), y: wp.array(dtype=float)):
+    i = wp.tid()
+    y[i] = x[7 % n[i]]
+
+
 @wp.func
 def cube(x: float):
     return x * x * x

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from warplint.finding import Draw
 from warplint.runner.process import Limits
 from warplint.runner.protocol import KernelTarget
 from warplint.runner.run import RunOptions, check_kernels
@@ -259,6 +260,9 @@ WRONG = {
     "struct_field_in_place": {"state.q"},
     "hand_kept_index": {"x"},
     "custom_adjoint": {"x"},
+    "generic_in_place": {"x"},
+    "flagged": {"x"},
+    "counted": {"x"},
 }
 RIGHT = {
     "multiply_by_literal": {"y"},
@@ -276,6 +280,14 @@ RIGHT = {
     "four_axes": {"a", "b"},
     "generic": {"x", "y"},
     "in_class": {"x", "y"},
+    "generic_vectors": {"x", "y"},
+    "generic_with_literals": {"x", "y"},
+    "nested_structs": {"world.mesh.points", "energy", "lengths"},
+    "guarded_division": {"p", "m", "v"},
+    "larger": {"a", "b", "c"},
+    "below_one": {"x", "y"},
+    "two_outputs": {"q", "w", "out", "turned"},
+    "half": {"x", "y"},
 }
 UNJUDGED = {
     "far_beyond": "beyond",
@@ -284,6 +296,7 @@ UNJUDGED = {
     "integers_only": "floating-point",
     "forward_only": "without an adjoint",
     "made_in_factory": "not reachable without a program",
+    "integer_division": "divides an integer by zero",
 }
 
 
@@ -316,6 +329,18 @@ def test_what_cannot_be_judged_says_why(kernel: str, checked: dict[str, list[Ker
     assert check.status is INCONCLUSIVE
     assert UNJUDGED[kernel] in check.reason
     assert check.argument == ""
+
+
+@pytest.mark.warp
+def test_what_is_asked_for_at_zeros_is_told_apart_from_what_holds_elsewhere() -> None:
+    chosen = targets(KERNELS, "guarded_division", "larger")
+    asked = [replace(target, draws=(Draw.ZEROS, Draw.TIES)) for target in chosen]
+    found, _ = alone(*asked)
+    wrong = {(check.argument, check.draw) for check in found["guarded_division"] if check.status is FAIL}
+    assert wrong == {("m", Draw.ZEROS), ("p", Draw.ZEROS)}
+    assert {check.status for check in found["guarded_division"] if check.draw is None} == {PASS}
+    assert {check.draw for check in found["larger"]} == {None, Draw.ZEROS, Draw.TIES}
+    assert {check.status for check in found["larger"]} == {PASS}
 
 
 @pytest.mark.warp

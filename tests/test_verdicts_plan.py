@@ -166,7 +166,7 @@ def test_a_kernel_to_check_alone_can_be_imported_without_running_its_program(pro
         Finding("NVW201", "n", Severity.WARNING, Span(path, 4), "m", anchor=Anchor(kernel=Span(path, line)))
         for path, line in (("pkg/kernels.py", 3), ("pkg/kernels.py", 2), ("guarded.py", 3), ("launching.py", 3))
     ]
-    targets = kernel_targets(found, Project.for_paths(["."]))
+    targets = kernel_targets(found, Project.for_paths(["."]), {})
     assert targets == (
         KernelTarget(str(tmp_path / "pkg/kernels.py"), 3, "k", "pkg.kernels", str(tmp_path)),
         KernelTarget(str(tmp_path / "guarded.py"), 3, "k", "guarded", str(tmp_path)),

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warplint.finding import BuildHarm, Experiment, Finding, Repair, Severity
+from warplint.finding import BuildHarm, Draw, Experiment, Finding, Repair, Severity
 
 if TYPE_CHECKING:  # a rule's declaration is read far more often than its detector runs
     from warplint.trace.dataflow import Dataflow
     from warplint.trace.events import Trace
+    from warplint.trace.operations import SourceOf
 
 
 class Group(str, enum.Enum):
@@ -33,6 +34,8 @@ class Context:
     dataflow: Dataflow
     warp: tuple[int, int] = (1, 19)
     """The Warp version the finding speaks of: `warp-version` of the settings, else the newest known; or the one run."""
+    source_of: SourceOf = lambda kernel: None
+    """The text of a kernel and the meaning of its names; None where it is not there to be read."""
 
 
 Detector = Callable[[Context], Iterable[Finding]]
@@ -57,6 +60,8 @@ class Rule:
     """The what-if repairs that make the gradient right if the claim is true; None: any, at the place of the claim."""
     harm: BuildHarm = BuildHarm.FEWER_WITH_FIX
     """What counted builds show if a claim about builds is true."""
+    draws: tuple[Draw, ...] = ()
+    """Inputs on which a kernel alone shows the fault, where ordinary ones do not come to it (zeros, equal values …)."""
 
     @property
     def documentation(self) -> str:

@@ -102,7 +102,7 @@ def _launched(rule: Rule, told: Told, found: LaunchedFault, flow: Dataflow) -> F
             *wording.tape_labels(found.recording),
         ],
         flow.trace.source,
-        Anchor(write=found.launch.span, kernel=_span(kernel)),
+        Anchor(write=found.launch.span, kernel=_span(kernel), arguments=_arguments(fault)),
     )
 
 
@@ -114,8 +114,13 @@ def _declared(rule: Rule, told: Told, kernel: Kernel, fault: KernelFault, flow: 
         f"{told.what(fault)}{told.condition}",
         [*_loop_label(fault), *wording.label(kernel.span, Role.KERNEL, f"in `{kernel.name}`")],
         flow.trace.source,
-        Anchor(kernel=kernel.span),
+        Anchor(kernel=kernel.span, arguments=_arguments(fault)),
     )
+
+
+def _arguments(fault: KernelFault) -> tuple[str, ...]:
+    """The parameters whose adjoint the claim is about; none where the fault is there whatever is differentiated."""
+    return tuple(sorted(fault.given))
 
 
 def _loop_label(fault: KernelFault) -> Sequence[Label]:

@@ -47,7 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Severity
+from warplint.finding import Draw, Experiment, Finding, Severity
 from warplint.kernels.summary import KernelFault, KernelFaultKind
 from warplint.rule import Context, Group, Rule
 from warplint_rules import kernel_faults
@@ -80,4 +80,5 @@ RULE = Rule(
     experiment=Experiment.KERNEL_CHECK,
     since="0.1.0",
     detect=detect,
+    draws=(Draw.ZEROS, Draw.LARGE),
 )

@@ -37,10 +37,11 @@ import dataclasses
 import enum
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from warplint.finding import Draw
 from warplint.verify.records import to_json
 
 RUN_VARIABLE = "WARPLINT_RUN"
@@ -87,7 +88,8 @@ class Entry:
 class KernelTarget:
     """A kernel to check alone: the file and line of its ``def``, its name, and how to import its module.
 
-    ``root`` is the folder to have on ``sys.path`` so that ``module`` (dotted) can be imported.
+    ``root`` is the folder to have on ``sys.path`` so that ``module`` (dotted) can be imported. ``draws`` are inputs
+    that the claims about it ask for, besides the ordinary ones.
     """
 
     path: str
@@ -95,6 +97,7 @@ class KernelTarget:
     name: str
     module: str
     root: str
+    draws: tuple[Draw, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,8 @@ class Request:
     """Complete iterations (backward calls whose gradient was used or cleared) after which the run is stopped."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Files (absolute real paths) that are to have another text in this run: a fix that is tried out."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Options of ``wp.config`` that are assigned before the program begins: a fix that is tried out, too."""
 
 
 def write_request(request: Request, path: str) -> None:
@@ -133,9 +138,13 @@ def read_request(path: str) -> Request:
     fields["purpose"] = Purpose(fields["purpose"])
     return Request(
         entry=None if entry is None else Entry(EntryKind(entry["kind"]), entry["target"], tuple(entry["arguments"])),
-        kernels=tuple(KernelTarget(**target) for target in kernels),
+        kernels=tuple(_target(**target) for target in kernels),
         **fields,
     )
+
+
+def _target(draws: Iterable[str], **fields: Any) -> KernelTarget:
+    return KernelTarget(draws=tuple(Draw(draw) for draw in draws), **fields)
 
 
 class Channel:

@@ -185,11 +185,28 @@ def checks_of(finding: Finding, checks: Iterable[KernelCheck]) -> tuple[KernelCh
     kernel = finding.anchor.kernel
     if kernel is None:
         return ()
-    found = [check for check in checks if spot_of(check.defined) == spot(kernel)]
-    arguments = frozenset(finding.anchor.arguments)
-    if not arguments:
-        return tuple(found)
-    return tuple(check for check in found if not check.argument or check.argument in arguments)
+    rule = registry.rule_of(finding.code)
+    draws = (None, *rule.draws) if rule is not None else (None,)
+    return tuple(
+        check
+        for check in checks
+        if spot_of(check.defined) == spot(kernel)
+        and check.draw in draws
+        and _speaks_of(finding.anchor.arguments, check.argument)
+    )
+
+
+def _speaks_of(arguments: Iterable[str], checked: str) -> bool:
+    """Whether a claim about these arguments is about the one that was checked; no name means all of them.
+
+    An array of structs is one argument, whose fields are checked one by one.
+    """
+    named = tuple(arguments)
+    return not named or not checked or any(_is_part(checked, name) or _is_part(name, checked) for name in named)
+
+
+def _is_part(inner: str, outer: str) -> bool:
+    return inner == outer or inner.startswith(f"{outer}.")
 
 
 def same_fault(one: Finding, other: Finding) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from warplint.discovery import Discovered
-from warplint.finding import Finding
+from warplint.finding import Draw, Finding
 from warplint.imports import ImportClosure, imported_names
 from warplint.names import absolute_module
 from warplint.project import Module, Project
@@ -111,9 +111,14 @@ def reaches(command: Command, path: str, project: Project) -> bool:
     return module is None or os.path.realpath(path) in _files(ImportClosure(project).of(module))
 
 
-def kernel_targets(findings: Iterable[Finding], project: Project) -> tuple[KernelTarget, ...]:
-    """The kernels that these findings stand in, as a child can import them; each once."""
-    targets = {}
+def kernel_targets(
+    findings: Iterable[Finding], project: Project, draws: Mapping[str, tuple[Draw, ...]]
+) -> tuple[KernelTarget, ...]:
+    """The kernels that these findings stand in, as a child can import them; each once.
+
+    ``draws``: the inputs that each rule asks for, by code.
+    """
+    targets: dict[tuple[str, int], KernelTarget] = {}
     for finding in findings:
         span = finding.anchor.kernel
         module = _parsed(span.path, project) if span is not None else None
@@ -121,9 +126,12 @@ def kernel_targets(findings: Iterable[Finding], project: Project) -> tuple[Kerne
             continue
         node = _function_at(module.tree, span.line)
         if node is not None and _importable(module, project):
-            root = _import_root(module)
+            root, wanted = _import_root(module), draws.get(finding.code, ())
+            known = targets.get((span.path, node.lineno))
+            if known is not None:
+                wanted = tuple(dict.fromkeys((*known.draws, *wanted)))
             targets[span.path, node.lineno] = KernelTarget(
-                str(module.file), node.lineno, node.name, module.name, str(root)
+                str(module.file), node.lineno, node.name, module.name, str(root), wanted
             )
     return tuple(targets.values())
 

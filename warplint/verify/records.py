@@ -14,7 +14,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from warplint.finding import Repair
+from warplint.finding import Draw, Repair
 
 Place = tuple[str, int, str]
 
@@ -106,7 +106,9 @@ class KernelCheck:
     ad: float
     fd: float
     argument: str = ""
-    """The kernel parameter whose adjoint parted from FD."""
+    """The kernel parameter whose adjoint is judged."""
+    draw: Draw | None = None
+    """Inputs made for this check alone, of a kind that not every claim is about; None: the program's, or ordinary."""
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ class _Session:
             and self._is_shown(finding)
             and not any(each.checks_of(finding) for each in runs)
         ]
-        targets = kernel_targets(missed, self.project)
+        targets = kernel_targets(missed, self.project, {rule.code: rule.draws for rule in self.rules})
         if not targets:
             return None
         return check_kernels(targets, self._options(f"checking {_count(len(targets))} alone"))

@@ -6,6 +6,7 @@ may reach beyond any array that is made for it: it runs in a forked process, who
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -13,15 +14,16 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 import warp
 
+from warplint.finding import Draw
 from warplint.runner.protocol import Channel, KernelTarget, Request
 from warplint.verify.engine.kernels.kernel_check import ArgumentCheck
-from warplint.verify.engine.kernels.lone_kernel import check_kernel
+from warplint.verify.engine.kernels.lone_kernel import check_draw, check_modes, check_ordinary
 from warplint.verify.records import GradientStatus, KernelCheck, Note, Program
 
 wp: Any = warp
@@ -53,9 +55,7 @@ def main(request: Request, channel: Channel) -> int:
         except NotReachable as problem:
             channel.send(_unjudged(target, str(problem)))
             continue
-        _in_a_fork(
-            lambda target=target, kernels=kernels: _check(target, kernels, request, channel), target, share, channel
-        )
+        _check(target, kernels, request.seed, share, channel)
     channel.send(
         Program(
             command=f"{len(request.kernels)} kernels alone",
@@ -70,20 +70,43 @@ def main(request: Request, channel: Channel) -> int:
     return 0
 
 
-def _check(target: KernelTarget, kernels: Sequence[Any], request: Request, channel: Channel) -> None:
-    for kernel in kernels:
-        for check in check_kernel(kernel, request.seed):
-            channel.send(_record(target, check))
+Checks = Callable[[Any, int], Iterator[ArgumentCheck]]
+
+
+def _check(target: KernelTarget, kernels: Sequence[Any], seed: int, seconds: float, channel: Channel) -> None:
+    """All questions of one kernel, each in a process of its own: the end of one is no answer to the others.
+
+    Other modes are tried for what they show: that a kernel cannot be run with some values of them is no news.
+    """
+    deadline = time.monotonic() + seconds
+
+    def ask(checks: Checks, failing: Callable[[str], None]) -> None:
+        def work() -> None:
+            for kernel in kernels:
+                for check in checks(kernel, seed):
+                    channel.send(_record(target, check))
+
+        _in_a_fork(work, deadline - time.monotonic(), failing)
+
+    ask(check_ordinary, lambda reason: channel.send(_unjudged(target, reason)))
+    ask(check_modes, lambda reason: None)
+    for draw in target.draws:
+        ask(
+            functools.partial(check_draw, draw=draw),
+            lambda reason, draw=draw: channel.send(_unjudged(target, reason, draw)),  # type: ignore[misc]
+        )
 
 
 def _record(target: KernelTarget, check: ArgumentCheck) -> KernelCheck:
     reason = f"`{check.place}`: {check.reason}" if check.name else check.reason
+    reason = f"on {check.draw.value}: {reason}" if check.draw is not None else reason
     defined = (target.path, target.line, target.name)
-    return KernelCheck(target.name, defined, (), check.status, reason, check.ad, check.fd, check.name)
+    return KernelCheck(target.name, defined, (), check.status, reason, check.ad, check.fd, check.name, check.draw)
 
 
-def _unjudged(target: KernelTarget, reason: str) -> KernelCheck:
-    return _record(target, ArgumentCheck("", GradientStatus.INCONCLUSIVE, reason, float("nan"), float("nan")))
+def _unjudged(target: KernelTarget, reason: str, draw: Draw | None = None) -> KernelCheck:
+    nan = float("nan")
+    return _record(target, ArgumentCheck("", GradientStatus.INCONCLUSIVE, reason, nan, nan, draw=draw))
 
 
 # -- finding the kernel -----------------------------------------------------------------------------------------------
@@ -197,10 +220,10 @@ def _spans(function: Any, line: int) -> bool:
 # -- in a process of its own ------------------------------------------------------------------------------------------
 
 
-def _in_a_fork(work: Any, target: KernelTarget, seconds: float, channel: Channel) -> None:
-    """Do the work in a forked process, and say what became of it where it does not come to its end."""
+def _in_a_fork(work: Callable[[], None], seconds: float, failing: Callable[[str], None]) -> None:
+    """Do the work in a forked process, and tell ``failing`` why where it does not come to its end."""
     if seconds <= 0:
-        channel.send(_unjudged(target, "the time limit came before it"))
+        failing("the time limit came before it")
         return
     if not hasattr(os, "fork"):
         work()
@@ -209,25 +232,25 @@ def _in_a_fork(work: Any, target: KernelTarget, seconds: float, channel: Channel
     sys.stderr.flush()
     process = os.fork()
     if process == 0:
-        _work_and_leave(work, target, channel)
+        _work_and_leave(work, failing)
     status = _wait(process, seconds)
     if status is None:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
-        channel.send(_unjudged(target, f"the check took longer than {seconds:.0f} s"))
+        failing(f"the check took longer than {seconds:.0f} s")
     elif os.WIFSIGNALED(status):
         ended = signal.Signals(os.WTERMSIG(status))
         why = "it divides an integer by zero" if ended is signal.SIGFPE else "it reaches beyond its arrays"
-        channel.send(_unjudged(target, f"the process died of {ended.name}: {why}, on the inputs made for it"))
+        failing(f"the process died of {ended.name}: {why}, on the inputs made for it")
     elif os.WEXITSTATUS(status):
-        channel.send(_unjudged(target, f"the process left with status {os.WEXITSTATUS(status)}"))
+        failing(f"the process left with status {os.WEXITSTATUS(status)}")
 
 
-def _work_and_leave(work: Any, target: KernelTarget, channel: Channel) -> None:
+def _work_and_leave(work: Callable[[], None], failing: Callable[[str], None]) -> None:
     try:
         work()
     except BaseException as error:
-        channel.send(_unjudged(target, f"{type(error).__name__}: {error}"))
+        failing(f"{type(error).__name__}: {error}")
     finally:
         sys.stdout.flush()
         os._exit(0)

@@ -115,6 +115,15 @@ def layout_of(kernel: Any) -> Layout:
     return Layout(tuple(slots), tuple(str(a.label) for a in kernel.adj.args), tuple(values), tuple(handles))
 
 
+def fields_of_struct(kind: Any) -> dict[str, Any]:
+    """The members of a ``wp.struct`` and their types; none for anything else."""
+    from warp._src import codegen
+
+    if not isinstance(kind, codegen.Struct):
+        return {}
+    return {name: var.type for name, var in kind.vars.items()}
+
+
 def scalars_of_value(kind: Any) -> bool:
     """Whether a by-value parameter of this type holds floating-point numbers."""
     from warp._src import codegen

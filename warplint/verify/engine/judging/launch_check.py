@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from warplint.verify.engine.execution.memory import Contents
 from warplint.verify.engine.execution.operations import KernelCall
 from warplint.verify.engine.execution.views import FloatView
 from warplint.verify.engine.judging.culprits import places
-from warplint.verify.engine.kernels.kernel_check import OperationCheck, State, check_operation
+from warplint.verify.engine.kernels.kernel_check import ArgumentCheck, State, check_operation
 from warplint.verify.engine.replaying.groups import Analysis
 from warplint.verify.engine.replaying.replay import Machine
 from warplint.verify.engine.warp_modules import definition
@@ -53,30 +53,35 @@ def check_launches(
         else:
             machine.run(position, call.index)
         position = call.index
-        found = _checked(call, analysis, rng, seconds)
-        if found is not None:
-            yield KernelCheck(
-                kernel=call.name,
-                defined=definition(call.kernel),
-                launched=places(call.stack),
-                status=found.status,
-                reason=found.reason,
-                ad=found.ad,
-                fd=found.fd,
-                argument=found.argument,
-            )
+        yield from _records(call, _checked(call, analysis, rng, seconds))
 
 
-def _checked(call: KernelCall, analysis: Analysis, rng: np.random.Generator, seconds: float) -> OperationCheck | None:
-    """The check over all arrays; a failure counts if it is there too over those alone that have a gradient.
+def _records(call: KernelCall, checks: Sequence[ArgumentCheck]) -> Iterator[KernelCheck]:
+    for check in checks:
+        yield KernelCheck(
+            kernel=call.name,
+            defined=definition(call.kernel),
+            launched=places(call.stack),
+            status=check.status,
+            reason=f"`{check.place}`: {check.reason}",
+            ad=check.ad,
+            fd=check.fd,
+            argument=check.name,
+        )
+
+
+def _checked(
+    call: KernelCall, analysis: Analysis, rng: np.random.Generator, seconds: float
+) -> tuple[ArgumentCheck, ...]:
+    """The checks of all arrays; a failure counts if it is there too over those alone that have a gradient.
 
     The program does not differentiate through the others (a residual that the host reads): their share of the adjoint
-    is never run.
+    is never run. No check where nothing can be asked.
     """
     bound = [(slot, view_of(call, slot)) for slot in call.layout.slots]
     arrays = [(slot, view) for slot, view in bound if view is not None]
     found = LaunchCheck(call, analysis, arrays).run(rng, seconds)
-    if found is None or found.status is not GradientStatus.FAIL:
+    if not any(check.status is GradientStatus.FAIL for check in found):
         return found
     with_gradient = [(slot, view) for slot, view in arrays if descriptor(call.params[slot.parameter], slot.offset).grad]
     if len(with_gradient) == len(arrays):
@@ -91,11 +96,13 @@ class LaunchCheck:
         self._call = call
         self._before = Contents(call.touched)
         self._views: dict[str, FloatView] = {}
+        self._names: dict[str, list[str]] = {}
         self._slots: dict[str, list[tuple[int, int, int]]] = {}
         self._written: list[str] = []
         for slot, view in arrays:
             name = self._same_memory(view) or slot.path
             self._views.setdefault(name, view)
+            self._names.setdefault(name, []).append(slot.path)
             offset = view.address - self._views[name].address
             self._slots.setdefault(name, []).append((slot.parameter, slot.offset, offset))
             if analysis.survey.accesses.of(call, slot).writes and name not in self._written:
@@ -110,12 +117,12 @@ class LaunchCheck:
                 return name
         return None
 
-    def run(self, rng: np.random.Generator, seconds: float) -> OperationCheck | None:
-        """The judgement; None where there is nothing to differentiate, or it is too large."""
+    def run(self, rng: np.random.Generator, seconds: float) -> tuple[ArgumentCheck, ...]:
+        """The judgement of each array, under every name it has; none if nothing can be differentiated, or too much."""
         if not self._written or sum(memory.size for memory in self._call.touched) > LARGEST:
-            return None
+            return ()
         if any(memory.canary_is_dead() for memory in self._call.touched):
-            return None
+            return ()
         inputs = {name: view.read() for name, view in self._views.items()}
         sizes = [view.kind.itemsize for view in self._views.values()]
         epsilon = {2: EPS16, 4: EPS32, 8: EPS64}[min(sizes)]
@@ -126,19 +133,20 @@ class LaunchCheck:
             found = check_operation(
                 self._forward, self._adjoint, inputs, self._written, rng, dtype_eps=epsilon, budget=budget
             )
-            return self._doubted(found, inputs, epsilon)
+            checks = [self._doubted(check, inputs, epsilon) for check in found.arguments]
+            return tuple(dataclasses.replace(c, name=name) for c in checks for name in self._names[c.name])
         except OutOfBudget:
-            return None
+            return ()
         finally:
             self._before.restore()
 
-    def _doubted(self, found: OperationCheck, inputs: State, epsilon: float) -> OperationCheck:
+    def _doubted(self, found: ArgumentCheck, inputs: State, epsilon: float) -> ArgumentCheck:
         """A failure is no proof where a change of the argument drowns in the rounding of what it changes."""
-        if found.status is not GradientStatus.FAIL or found.argument not in inputs:
+        if found.status is not GradientStatus.FAIL:
             return found
-        values = np.asarray(inputs[found.argument])
+        values = np.asarray(inputs[found.name])
         base = self._forward({})
-        after = [self._forward({found.argument: (values * (1.0 + step)).astype(values.dtype)}) for step in STEPS]
+        after = [self._forward({found.name: (values * (1.0 + step)).astype(values.dtype)}) for step in STEPS]
         change = rounding = 0.0
         for name, start in base.items():
             known = np.isfinite(start) & np.isfinite(after[0][name])
@@ -148,7 +156,7 @@ class LaunchCheck:
             rounding += float(np.sum(epsilon * np.abs(first)))
         if change > 32.0 * rounding:
             return found
-        reason = f"`{found.argument}`: what it changes is within {change / max(rounding, 1e-300):.0f} units of rounding"
+        reason = f"what it changes is within {change / max(rounding, 1e-300):.0f} units of rounding"
         return dataclasses.replace(found, status=GradientStatus.INCONCLUSIVE, reason=reason)
 
     def _forward(self, values: State) -> State:

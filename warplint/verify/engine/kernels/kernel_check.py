@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warplint.finding import Draw
 from warplint.verify.engine.differences.directions import (
     DirectionVector,
     coordinate,
@@ -51,6 +52,8 @@ class ArgumentCheck:
     ad: float
     fd: float
     element: tuple[int, ...] = ()
+    draw: Draw | None = None
+    """The kind of inputs that were asked for, where they are not ordinary ones."""
 
     @property
     def place(self) -> str:

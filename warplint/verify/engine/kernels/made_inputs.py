@@ -8,8 +8,6 @@ and distinct where they can be, so that an index array neither leaves its arrays
 
 from __future__ import annotations
 
-import enum
-import inspect
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import warp
+
+from warplint.finding import Draw
+from warplint.verify.engine.warp_values import fields_of_struct
 
 wp: Any = warp
 Floats = npt.NDArray[Any]
@@ -35,28 +36,31 @@ class Unmakeable(Exception):
     """A parameter that only a program can give."""
 
 
-class Draw(str, enum.Enum):
-    """A kind of values for the floating-point inputs; the first two are away from zeros, ties and singular points."""
-
-    ANY_SIGN = "values of both signs"
-    POSITIVE = "positive values"
-    ZEROS = "zeros"
-    TIES = "equal values"
-    NEGATIVE = "negative values"
-
-    def values(self, rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-        """Values of this kind."""
-        size: npt.NDArray[np.float64] = rng.uniform(0.3, 1.5, shape)
-        if self is Draw.ANY_SIGN:
-            return np.asarray(size * rng.choice((-1.0, 1.0), shape))
-        if self is Draw.ZEROS:
-            return np.zeros(shape)
-        if self is Draw.TIES:
-            return np.full(shape, rng.uniform(0.3, 1.5))
-        return -size if self is Draw.NEGATIVE else size
+ORDINARY = frozenset({Draw.ANY_SIGN, Draw.POSITIVE, Draw.SMALL, Draw.NEGATIVE})
+"""Draws away from zeros, ties and singular points: rotations are rotations there, and square matrices regular."""
+TIED = (-0.7, 0.9)
+ZERO_ROW, ZERO_COMPONENT = 0.5, 0.2
+"""How often a whole element is zero, and a component of one that is not."""
 
 
-GENERAL = (Draw.ANY_SIGN, Draw.POSITIVE)
+def values_of(draw: Draw, rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """Values of this kind; the first axis counts the elements, the others are components."""
+    size: npt.NDArray[np.float64] = rng.uniform(0.3, 1.5, shape)
+    signs = rng.choice((-1.0, 1.0), shape)
+    if draw is Draw.POSITIVE:
+        return size
+    if draw is Draw.SMALL:
+        return np.asarray(0.05 + 0.5 * size)
+    if draw is Draw.NEGATIVE:
+        return -size
+    if draw is Draw.LARGE:
+        return np.asarray(200.0 * size * signs)
+    if draw is Draw.TIES:
+        return np.asarray(rng.choice(TIED, shape))
+    if draw is Draw.ZEROS:
+        rows = rng.random(shape[:1] + (1,) * (len(shape) - 1)) >= ZERO_ROW
+        return np.asarray(size * signs * rows * (rng.random(shape) >= ZERO_COMPONENT))
+    return np.asarray(size * signs)
 
 
 @dataclass
@@ -86,7 +90,7 @@ class MadeArray:
         inside = self.initial[GUARD:-GUARD]
         for part, path in _parts(inside):
             if np.issubdtype(part.dtype, np.floating):
-                part[...] = _shaped(draw.values(rng, part.shape), self._dtype_at(path))
+                part[...] = _shaped(values_of(draw, rng, part.shape), self._dtype_at(path), draw)
             elif part.dtype == np.bool_:
                 part[...] = True
             else:
@@ -117,7 +121,7 @@ class MadeArray:
     def _dtype_at(self, path: tuple[str, ...]) -> Any:
         dtype = self.argument.dtype
         for name in path:
-            dtype = _fields(dtype)[name]
+            dtype = fields_of_struct(dtype)[name]
         return dtype
 
 
@@ -129,26 +133,25 @@ class MadeInputs:
     arrays: list[MadeArray] = field(default_factory=list)
     eps: float = 2.0**-52
     """Machine epsilon of the coarsest floating-point type among the parameters."""
+    steered: bool = False
+    """Whether integers or truth values are among the parameters: counts, widths, modes."""
 
     def escaped(self) -> str:
         """The array beyond whose padding something was written; empty if none."""
         return next((array.name for array in self.arrays if array.escaped()), "")
 
 
-def make_inputs(function: Any, rng: np.random.Generator, integer: int) -> MadeInputs:
-    """Arguments for a kernel whose Python function this is; integer scalars are all ``integer``.
+def make_inputs(types: Mapping[str, Any], rng: np.random.Generator, integer: int) -> MadeInputs:
+    """Arguments for a kernel whose parameters have these types, all concrete; integer scalars are all ``integer``.
+
+    Truth values are ``integer != 0``.
 
     Raises:
-        Unmakeable: a parameter's annotation cannot be read, or only a program can give its value.
+        Unmakeable: only a program can give a parameter's value.
     """
-    try:
-        annotations = inspect.get_annotations(function, eval_str=True)
-    except Exception as error:
-        raise Unmakeable(f"its annotations cannot be read: {error}") from error
     made = MadeInputs()
-    for name, kind in annotations.items():
-        if name != "return":
-            made.arguments.append(_argument(made, name, kind, rng, integer))
+    for name, kind in types.items():
+        made.arguments.append(_argument(made, name, kind, rng, integer))
     if any(array.floats for array in made.arrays):
         return made
     raise Unmakeable("no parameter is an array of floating-point numbers")
@@ -161,11 +164,14 @@ def _argument(made: MadeInputs, name: str, kind: Any, rng: np.random.Generator, 
             raise Unmakeable(f"`{name}` is a {type(kind).__name__}")
         if dtype is wp.uint64:
             raise Unmakeable(f"`{name}` holds handles, which only a program has")
-        array = MadeArray.make(name, wp.float64 if dtype is Any else dtype, ndim)
+        try:
+            array = MadeArray.make(name, dtype, ndim)
+        except Exception as error:
+            raise Unmakeable(f"`{name}` is an array of {dtype}, which only a program has") from error
         _count_eps(made, array.initial.dtype)
         made.arrays.append(array)
         return array.argument
-    fields = _fields(kind)
+    fields = fields_of_struct(kind)
     if fields:
         instance = kind()
         for member, inner in fields.items():
@@ -179,22 +185,28 @@ def _scalar(made: MadeInputs, name: str, kind: Any, rng: np.random.Generator, in
     if kind is wp.uint64:
         raise Unmakeable(f"`{name}` is a handle (mesh, grid, volume …), which only a program has")
     if kind in (bool, wp.bool):
-        return True
-    if kind is Any or kind is float:
-        _count_eps(made, np.dtype(np.float64 if kind is Any else np.float32))
-        return wp.float64(rng.uniform(0.3, 1.5)) if kind is Any else float(rng.uniform(0.3, 1.5))
+        made.steered = True
+        return integer != 0
+    if kind is float:
+        _count_eps(made, np.dtype(np.float32))
+        return float(rng.uniform(0.3, 1.5))
     if kind is int:
+        made.steered = True
         return integer
     try:
         one = wp.zeros(1, dtype=kind, device="cpu").numpy()
+        plain = one.dtype.fields is None
     except Exception as error:
         raise Unmakeable(f"`{name}` is {kind}, which only a program has") from error
+    if not plain:
+        raise Unmakeable(f"`{name}` is {kind}, which only a program has")
     if one.shape == (1,):
+        made.steered |= not np.issubdtype(one.dtype, np.floating)
         return kind(rng.uniform(0.3, 1.5)) if np.issubdtype(one.dtype, np.floating) else kind(integer)
     if not np.issubdtype(one.dtype, np.floating):
         return kind(*_indices(rng, one.shape).ravel().tolist())
     _count_eps(made, one.dtype)
-    return kind(*_shaped(Draw.POSITIVE.values(rng, one.shape), kind).ravel().tolist())
+    return kind(*_shaped(values_of(Draw.POSITIVE, rng, one.shape), kind, Draw.POSITIVE).ravel().tolist())
 
 
 def _count_eps(made: MadeInputs, dtype: np.dtype[Any]) -> None:
@@ -203,13 +215,6 @@ def _count_eps(made: MadeInputs, dtype: np.dtype[Any]) -> None:
         for name in path:
             part = typing.cast("Mapping[str, Any]", part.fields)[name][0]
         made.eps = max(made.eps, float(np.finfo(part.base).eps))
-
-
-def _fields(kind: Any) -> dict[str, Any]:
-    """The members of a ``wp.struct``; none for anything else."""
-    if type(kind).__name__ != "Struct":
-        return {}
-    return dict(inspect.get_annotations(kind.cls, eval_str=True))
 
 
 def _float_fields(dtype: np.dtype[Any]) -> Iterator[tuple[str, ...]]:
@@ -238,20 +243,23 @@ def _at(array: npt.NDArray[Any], path: tuple[str, ...]) -> npt.NDArray[Any]:
 
 
 def _indices(rng: np.random.Generator, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Runs of permutations of ``0 … BOUND - 1``, starting anew where the array (behind its padding) starts."""
+    """Runs of permutations of ``0 … BOUND - 1``, starting anew where the array (behind its padding) starts.
+
+    Each begins with zero, as counters do: one that starts higher hides behind limits and clamps what it steers.
+    """
     size = int(np.prod(shape))
-    runs = [rng.permutation(BOUND) for _ in range(size // BOUND + 1)]
+    runs = [np.append(0, 1 + rng.permutation(BOUND - 1)) for _ in range(size // BOUND + 1)]
     return np.concatenate(runs)[:size].reshape(shape)
 
 
-def _shaped(values: npt.NDArray[np.float64], dtype: Any) -> npt.NDArray[np.float64]:
-    """Values as the type wants them: rotations of unit length, square matrices that can be inverted."""
+def _shaped(values: npt.NDArray[np.float64], dtype: Any, draw: Draw) -> npt.NDArray[np.float64]:
+    """Values as the type wants them: rotations of unit length; in ordinary draws square matrices with an inverse."""
     if _is(dtype, "type_is_quaternion"):
         return np.asarray(values / np.maximum(np.linalg.norm(values, axis=-1, keepdims=True), 1e-6))
     if _is(dtype, "type_is_transformation"):
         length = np.maximum(np.linalg.norm(values[..., 3:], axis=-1, keepdims=True), 1e-6)
         return np.concatenate([values[..., :3], values[..., 3:] / length], axis=-1)
-    if _is(dtype, "type_is_matrix") and values.shape[-1] == values.shape[-2] and np.any(values):
+    if draw in ORDINARY and _is(dtype, "type_is_matrix") and values.shape[-1] == values.shape[-2]:
         return np.asarray(values + 2.0 * np.eye(values.shape[-1]))
     return values
 
