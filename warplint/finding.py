@@ -63,6 +63,8 @@ class Repair(str, enum.Enum):
     """Recorded operations that repeat an earlier one (re-entered tape, launch doubled) run their adjoint once."""
     CUT = "cut"
     """Writes that no tape records (``zero_``, ``fill_``, uploads) consume the destination's adjoint."""
+    ARGUMENTS = "arguments"
+    """Each launch's adjoint is given the arguments of the launch, not what its list and structs hold now."""
     TAPED = "taped"
     """Launches and copies that no tape recorded (outside the block, ``record_tape=False``) run their adjoint too."""
 

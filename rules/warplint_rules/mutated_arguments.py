@@ -37,7 +37,8 @@ for k in range(steps):
 
 ## How it is verified
 
-The program runs, and its gradient is compared with finite differences.
+The program runs, and its gradient is compared with finite differences; the backward pass is then repeated with each
+adjoint given the arguments that its launch was given. If that makes the gradient right, the launch is named.
 
 ## Limits
 
@@ -129,5 +130,5 @@ RULE = Rule(
     experiment=Experiment.FINITE_DIFFERENCE,
     since="0.1.0",
     detect=detect,
-    repairs=frozenset({Repair.MEMORY}),
+    repairs=frozenset({Repair.ARGUMENTS}),
 )

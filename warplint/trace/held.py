@@ -70,9 +70,8 @@ def plain_value(value: Value) -> object:
 
 
 def _contents(holder: list[Value] | Instance) -> dict[int | str, Value]:
-    if isinstance(holder, Instance):
-        return {**holder.attributes}
-    return dict(enumerate(holder))
+    fields = holder.attributes.items() if isinstance(holder, Instance) else enumerate(holder)
+    return dict(fields)
 
 
 def _is_same(old: Value, new: Value) -> bool:

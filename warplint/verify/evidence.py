@@ -152,6 +152,8 @@ class Evidence:
         if culprit.repair is Repair.CHAIN:
             tapes = frozenset().union(*(self.spots_of(stack) for stack in culprit.tapes))
             return bool(tapes & spots((finding.span, *_labelled(finding, Role.TAPE))))
+        if culprit.repair is Repair.ARGUMENTS:
+            return bool(self.spots_of(culprit.reader) & spots((finding.anchor.read, *_labelled(finding, Role.READ))))
         written = spots((finding.span, finding.anchor.write, *_labelled(finding, Role.WRITE, Role.LAUNCH, Role.TAPE)))
         if culprit.repair is Repair.FRESH and Repair.FRESH in (proving or ()):
             return self._is_about_use(culprit, finding)

@@ -16,6 +16,7 @@ REPAIRING = {
     Repair.FRESH: "starting from zeroed gradients",
     Repair.ONCE: "running the repeated operation's adjoint once",
     Repair.CUT: "cutting the gradient at the writes that no tape records",
+    Repair.ARGUMENTS: "giving each adjoint the arguments of its launch",
     Repair.TAPED: "running the adjoint of what no tape recorded",
 }
 """What each what-if experiment does, in words."""

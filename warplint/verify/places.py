@@ -78,6 +78,40 @@ class Places:
             return ast.unparse(statement.target)
         return ""
 
+    def argument(self, launch: Place, key: int | str, path: str) -> str:
+        """The user's text for what a launch was given: the list (``key`` is an item's number), or the struct."""
+        node = self._node(launch[0], launch[1])
+        if not isinstance(node, ast.Call):
+            return ""
+        given = [*node.args[2:4], *(k.value for k in node.keywords if k.arg in ("inputs", "outputs"))]
+        if isinstance(key, int):
+            named = [each for each in given if isinstance(each, (ast.Name, ast.Attribute, ast.Subscript))]
+            return ast.unparse(named[0]) if named else ""
+        called = path.split(".")[0]
+        return next((ast.unparse(e) for e in _elements(given) if ast.unparse(e).split(".")[-1] == called), called)
+
+    def replacement(self, launch: Place, name: str) -> Span | None:
+        """The first statement of the launch's function that replaces items of the list ``name``, after it if any."""
+        found = [
+            node for node in ast.walk(self._around(launch)) if isinstance(node, ast.stmt) and _replaces(node, name)
+        ]
+        if not found or not name:
+            return None
+        behind = [node for node in found if node.lineno > launch[1]]
+        return self._spanned(launch[0], min(behind or found, key=lambda node: node.lineno))
+
+    def _around(self, place: Place) -> ast.AST:
+        """The innermost function that reaches over a line, else the file."""
+        module = self.module(place[0])
+        functions = [
+            node
+            for node in self._of(place[0]).functions.values()
+            if node.lineno <= place[1] <= (node.end_lineno or node.lineno)
+        ]
+        if functions:
+            return max(functions, key=lambda node: node.lineno)
+        return module.tree if module is not None else ast.Module([], [])
+
     def module(self, path: str) -> Module | None:
         """The file, None where it cannot be read or parsed."""
         try:
@@ -121,6 +155,24 @@ class Places:
             module = self.module(path)
             lines = self._lines[path] = _Lines() if module is None else _index(module.tree)
         return lines
+
+
+def _elements(given: list[ast.expr]) -> Iterator[ast.expr]:
+    for each in given:
+        yield from each.elts if isinstance(each, (ast.List, ast.Tuple)) else ()
+
+
+_REPLACING = frozenset({"append", "insert", "pop", "reverse", "sort"})
+"""Methods that change a list's items."""
+
+
+def _replaces(node: ast.stmt, name: str) -> bool:
+    """Whether a statement stores to an item of the list ``name``, or calls a method that changes its items."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        return node.value.func.attr in _REPLACING and ast.unparse(node.value.func.value) == name
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
+    parts = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return any(isinstance(part, ast.Subscript) and ast.unparse(part.value) == name for part in parts)
 
 
 def _extent(node: ast.AST) -> tuple[int, int]:

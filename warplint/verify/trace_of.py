@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 
 from warplint.finding import Source, Span
@@ -154,6 +154,8 @@ class _Events:
         self._tables = tables
         self._places = places
         self._backward: list[tuple[int, int]] = []
+        self._holders: dict[int, str] = {}
+        """The user's text for each list and struct that a recorded launch was given."""
 
     def of_all(self, record: Sequence[object]) -> Iterator[events.Event]:
         self._backward = [
@@ -178,15 +180,36 @@ class _Events:
     def _(self, item: records.LaunchSeen) -> Iterator[events.Event]:
         if not item.stack or (item.adjoint and self._in_backward(item.seq)):
             return
-        bindings = tuple(
-            events.Binding(bound.path, None if bound.region is None else self._tables.array(bound.region), bound.value)
-            for bound in item.bindings
-        )
+        bindings = tuple(self._binding(bound, item.stack[-1]) for bound in item.bindings)
         kernel = self._tables.kernels.get(item.kernel)
         yield events.Launch(
             item.seq, self._places.stack(item.stack), kernel, bindings, item.tape, item.active, item.adjoint,
             complete=kernel is not None, dim=item.dim,
         )  # fmt: skip
+
+    def _binding(self, bound: records.Bound, launch: records.Place) -> events.Binding:
+        array = None if bound.region is None else self._tables.array(bound.region)
+        return events.Binding(bound.path, array, bound.value, held=self._slots(bound, launch))
+
+    def _slots(self, bound: records.Bound, launch: records.Place) -> tuple[events.Slot, ...]:
+        for holder, key in bound.held:
+            if holder not in self._holders:
+                self._holders[holder] = self._places.argument(launch, key, bound.path)
+        return tuple(events.Slot(holder, key, self._holders[holder]) for holder, key in bound.held)
+
+    @_of.register
+    def _(self, item: records.ReboundSeen) -> Iterator[events.Event]:
+        stack = self._places.stack(item.given or item.stack)
+        if not stack:
+            return
+        name = self._holders.get(item.holder, "")
+        where = self._places.replacement(item.given[-1], name) if item.given else self._places.statement(item.stack[-1])
+        values = tuple(
+            events.Binding(each.path, None if each.region is None else self._tables.array(each.region), each.value)
+            for each in item.values
+        )
+        frame = events.Frame(where or stack[-1].span, stack[-1].function)
+        yield events.Rebound(item.seq, (*stack[:-1], frame), events.Slot(item.holder, item.key, name), values)
 
     @_of.register
     def _(self, item: records.CopySeen) -> Iterator[events.Event]:
@@ -312,7 +335,8 @@ class _Summaries:
         return self._known[kernel]
 
     def _summarise(self, kernel: events.Kernel) -> KernelSummary | None:
-        found = self._places.function(self._tables.definitions.get(kernel, ("", 0, "")))
+        declared = replace(kernel, followed=frozenset())
+        found = self._places.function(self._tables.definitions.get(declared, ("", 0, "")))
         if found is None:
             return None
         module, node = found
@@ -325,5 +349,6 @@ class _Summaries:
             max_unroll=kernel.max_unroll,
             enable_backward=kernel.enable_backward is not False,
             lines=module.lines,
+            followed=kernel.followed,
         )
         return summarise(source)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from warplint.verify.engine.execution.operations import (
     TapeMark,
 )
 from warplint.verify.engine.judging.culprits import places
+from warplint.verify.engine.recording.held_arguments import Given, HeldValue
 from warplint.verify.engine.recording.user_frames import is_user_file
 from warplint.verify.engine.replaying.groups import view_of_any
 from warplint.verify.engine.warp_modules import definition, is_unique, plain
@@ -102,16 +104,25 @@ class Teller:
             yield from self._tape(operation)
         elif isinstance(operation, BackwardBegin):
             yield self._backward(operation)
+        elif isinstance(operation, Happening) and operation.make is records.ReboundSeen:
+            given = places(operation.fields["given"])
+            yield records.ReboundSeen(*_head(operation), **{**self._regions_in(operation.fields), "given": given})
         elif isinstance(operation, Happening) and operation.make is not None:
             yield operation.make(*_head(operation), **self._regions_in(operation.fields))
 
     def _regions_in(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {
-            name: tuple(self._region(where) if isinstance(where, Range) else where for where in value)
-            if isinstance(value, tuple)
-            else value
+            name: tuple(map(self._as_record, value)) if isinstance(value, tuple) else value
             for name, value in fields.items()
         }
+
+    def _as_record(self, value: Any) -> Any:
+        if isinstance(value, Range):
+            return self._region(value)
+        if isinstance(value, HeldValue):
+            region = self._region(value.where) if value.where is not None else None
+            return records.Bound(value.path, region, value=value.value)
+        return value
 
     def _launch(self, call: KernelCall) -> records.LaunchSeen:
         bindings = [self._bound(call, slot) for slot in call.layout.slots]
@@ -119,6 +130,8 @@ class Teller:
         for position, name in enumerate(call.layout.names, start=1):
             if position not in arrays:
                 bindings.append(records.Bound(name, value=_value(call.params[position])))
+        if call.entry is not None:
+            bindings = _held(bindings, call.entry.given)
         return records.LaunchSeen(
             *_head(call),
             kernel=self._number(call.kernel),
@@ -247,6 +260,17 @@ class Teller:
             copied_from=memory.copied_from.number if memory.copied_from is not None else None,
             seq=memory.born,
         )
+
+
+def _held(bindings: list[records.Bound], given: Sequence[Given]) -> list[records.Bound]:
+    """The bindings with the places they were taken from, and those of structs' scalars beside them."""
+    slots = {each.path: each.slots for each in given}
+    known = {bound.path for bound in bindings}
+    scalars = [each for each in given if each.path not in known and not each.is_array]
+    return [
+        *(dataclasses.replace(bound, held=slots.get(bound.path, ())) for bound in bindings),
+        *(records.Bound(each.path, value=each.value, held=each.slots) for each in scalars),
+    ]
 
 
 def _head(operation: Operation) -> tuple[int, tuple[records.Place, ...]]:

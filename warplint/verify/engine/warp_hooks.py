@@ -83,6 +83,9 @@ class Observer(Protocol):
     def recorded(self, tape: Any, entry: Any) -> None:
         """The tape has taken an entry (a launch's list, or a callable)."""
 
+    def struct_set(self, struct: Any, name: str) -> None:
+        """A field of a ``@wp.struct`` instance was set."""
+
     def wrap_callable(self, tape: Any, function: Callable[[], Any]) -> Callable[[], Any]:
         """What to put on the tape in place of a recorded function."""
 
@@ -166,6 +169,7 @@ class Hooks:
         self._install_kernels(context)
         self._install_tape(warp.Tape)
         self._install_arrays(warp.array)
+        self._install_structs()
         self._install_modules(context)
         warp_modules.watch_config(lambda name, value: self.tell(lambda o: o.config(name, value)))
         self._install_optimisers()
@@ -395,6 +399,22 @@ class Hooks:
         for name in ("__dlpack__", "cptr"):
             if name in array.__dict__:
                 self._wrap_method(array, name, before=functools.partial(self._viewed, name))
+
+    def _install_structs(self) -> None:
+        """Nothing where this Warp keeps its structs elsewhere: changes of their fields are then not told."""
+        from warp._src import codegen
+
+        structs = getattr(codegen, "StructInstance", None)
+        original = getattr(structs, "__setattr__", None)
+        if structs is None or original is None:
+            return
+
+        @functools.wraps(original)
+        def setting(this: Any, name: str, value: Any) -> None:
+            original(this, name, value)
+            self.tell(lambda o: o.struct_set(this, name))
+
+        structs.__setattr__ = setting
 
     def _viewed(self, how: str, array: Any) -> None:
         self.tell(lambda o: o.host_view(array, None, how))

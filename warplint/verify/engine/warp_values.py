@@ -250,6 +250,15 @@ def copy_entry(function: Callable[[], Any]) -> CopyEntry | None:
     )
 
 
+def struct_fields(value: Any) -> dict[str, Any] | None:
+    """The fields of a ``@wp.struct`` instance; None for any other value."""
+    from warp._src import codegen
+
+    if not isinstance(value, codegen.StructInstance):
+        return None
+    return {name: getattr(value, name) for name in value._cls.vars}  # type: ignore[attr-defined]
+
+
 def adjoint_enabled(kernel: Any) -> bool:
     """Whether the tape's backward runs the adjoint of this kernel (its own option, else its module's)."""
     own = kernel.options.get("enable_backward")

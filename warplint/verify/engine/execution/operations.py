@@ -179,6 +179,8 @@ class Entry:
     copy: Any = None
     """For a copy: :class:`~warplint.verify.engine.warp_hooks.CopyEntry`."""
     device: str = "cpu"
+    given: tuple[Any, ...] = ()
+    """For a launch: :class:`~warplint.verify.engine.recording.held_arguments.Given`, an argument each."""
     recorded_at: int = 0
     """The number of the operation that came next when the tape took it."""
 

@@ -55,6 +55,7 @@ class Culprits:
             Repair.FRESH: self._stale,
             Repair.CUT: self._cut,
             Repair.TAPED: self._untaped,
+            Repair.ARGUMENTS: self._given_others,
         }
         found = sorted(finders[repair](), key=lambda culprit: -(culprit.effect or 0.0))
         return tuple(found[:MOST])
@@ -282,6 +283,33 @@ class Culprits:
                         writer_kernel=_name(call),
                         tapes=_tape_places(begin.tape),
                     )
+
+    def _given_others(self) -> Iterator[Culprit]:
+        """The launches whose adjoints were given other arguments; each statement once."""
+        seen: set[object] = set()
+        for step in self._all_steps():
+            call = step.forward
+            changed = step.changed_arguments
+            if not changed or not isinstance(call, KernelCall) or _where(call) in seen:
+                continue
+            seen.add(_where(call))
+            memory = self._bound_at(call, changed)
+            yield Culprit(
+                Repair.ARGUMENTS,
+                memory.number if memory is not None else None,
+                places(memory.stack) if memory is not None else (),
+                places(call.stack),
+                call.name,
+            )
+
+    def _bound_at(self, call: KernelCall, positions: Sequence[int]) -> Memory | None:
+        for slot in call.layout.slots:
+            if slot.parameter in positions:
+                found = descriptor(call.params[slot.parameter], slot.offset)
+                memory = self._analysis.log.memories.find(int(found.data)) if found.data else None
+                if memory is not None:
+                    return memory
+        return None
 
 
 def _tape_places(tape: TapeRecord) -> tuple[tuple[Place, ...], ...]:

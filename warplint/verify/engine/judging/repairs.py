@@ -26,6 +26,7 @@ ORDER = (
     Repair.CHAIN,
     Repair.TAPED,
     Repair.CUT,
+    Repair.ARGUMENTS,
     Repair.MEMORY,
 )
 """Which is named first where several explain the same."""
@@ -145,6 +146,8 @@ def _applicable(backward: BackwardPass, analysis: Analysis) -> Iterator[Repair]:
             yield Repair.GRADIENT
     if any(backward.repeated(begin) for begin in begins):
         yield Repair.ONCE
+    if any(step.changed_arguments for step in plain):
+        yield Repair.ARGUMENTS
     yield Repair.MEMORY
 
 

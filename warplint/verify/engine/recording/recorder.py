@@ -26,6 +26,7 @@ from warplint.verify.engine.execution.operations import (
     TapeMark,
     TapeRecord,
 )
+from warplint.verify.engine.recording.held_arguments import Change, HeldArguments
 from warplint.verify.engine.recording.horizon import Horizon
 from warplint.verify.engine.recording.memory_watch import MemoryWatch
 from warplint.verify.engine.recording.template import Template
@@ -42,7 +43,14 @@ from warplint.verify.engine.warp_values import (
     layout_of,
     scalars_of,
 )
-from warplint.verify.records import ConfigSeen, ModuleCreatedSeen, ModuleOptionsSeen, OpaqueSeen, OptimiserSeen
+from warplint.verify.records import (
+    ConfigSeen,
+    ModuleCreatedSeen,
+    ModuleOptionsSeen,
+    OpaqueSeen,
+    OptimiserSeen,
+    ReboundSeen,
+)
 
 
 class Evaluating(Protocol):
@@ -58,6 +66,11 @@ class Evaluating(Protocol):
 def _is_of_library(kernel: Any) -> bool:
     """Whether Warp brings the kernel itself: by one of `wp.map` the backward of `wp.copy` adds up gradients."""
     return str(kernel.module.name).startswith(("warp.", "map_"))
+
+
+def _lists_of(launch: Any) -> tuple[Any, ...]:
+    """The objects that the tape keeps as a launch's inputs and outputs; nothing for a recorded function."""
+    return () if callable(launch) else (launch[3], launch[4])
 
 
 class Recorder:
@@ -87,6 +100,7 @@ class Recorder:
         self._tape_count = 0
         self._last_kernel: KernelCall | None = None
         self._descriptor = struct.Struct("<QQ")
+        self._held = HeldArguments(self._array_range)
 
     # operations ---------------------------------------------------------------------------------------------------
 
@@ -381,10 +395,21 @@ class Recorder:
         entry.recorded_at = self._out.next_index
         if forward is not None:
             forward.entry = entry
+            entry.given = self._held.given(forward.layout.names, thing[3], thing[4], forward.stack)
             self.log.taped += self._template is None
         elif self._nothing_to_run(thing):
             entry.enabled = False
         record.add(entry)
+
+    def struct_set(self, struct: Any, name: str) -> None:
+        """A field of a struct was set, which a tape may hold."""
+        change = self._held.changed_field(struct, name)
+        if change is not None:
+            self._rebound(change)
+
+    def _rebound(self, change: Change) -> None:
+        holder, key = change.slot
+        self.happened(ReboundSeen, holder=holder, key=key, values=change.values, given=change.given)
 
     @staticmethod
     def _nothing_to_run(thing: Any) -> bool:
@@ -427,6 +452,8 @@ class Recorder:
         """``tape.backward``: what it was given, then its operations, then the end."""
         if self._inside is not None:
             return run()
+        for change in self._held.changed_items(held for launch in tape.launches for held in _lists_of(launch)):
+            self._rebound(change)
         begin = self._backward_begin(tape, loss, grads)
         if self._template is None:
             self._memory.notice_all()

@@ -40,6 +40,20 @@ class Step:
     recorded: tuple[Operation, ...] = ()
     cut: bool = False
 
+    @property
+    def adjoint_call(self) -> KernelCall | None:
+        """The launch of the adjoint that the program ran for it."""
+        return next((op for op in self.recorded if isinstance(op, KernelCall) and op.adjoint), None)
+
+    @property
+    def changed_arguments(self) -> tuple[int, ...]:
+        """The positions of parameters that the adjoint was given otherwise than the launch: the caller changed them."""
+        forward, ran = self.forward, self.adjoint_call
+        if not isinstance(forward, KernelCall) or ran is None:
+            return ()
+        positions = range(1, 1 + len(forward.layout.names))
+        return tuple(p for p in positions if bytes(forward.params[p]) != bytes(ran.params[p]))
+
 
 @dataclass(frozen=True)
 class Restriction:
@@ -53,6 +67,8 @@ class Restriction:
 
 
 EVERYWHERE = Restriction()
+_OWN_ARGUMENTS = frozenset({Repair.MEMORY, Repair.ARGUMENTS})
+"""The repairs under which an adjoint is given what its launch was given."""
 _CHANGES_COPIES = frozenset({Repair.GRADIENT, Repair.RETAIN})
 
 
@@ -276,8 +292,8 @@ class BackwardPass:
         if forward.hooks.backward is None:
             return
         count = len(forward.layout.names)
-        ran = next((op for op in step.recorded if isinstance(op, KernelCall) and op.adjoint), None)
-        if ran is not None and Repair.MEMORY not in repairs:
+        ran = step.adjoint_call
+        if ran is not None and not repairs & _OWN_ARGUMENTS:
             params = copied(ran.params)
         else:
             params = copied(forward.params)
