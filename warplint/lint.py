@@ -189,7 +189,8 @@ def concerns_warp(module: Module, closure: ImportClosure) -> bool:
 def judge(interpretation: Interpretation, settings: Settings, rules: Iterable[Rule]) -> Iterator[Finding]:
     """The findings of all rules on one trace; a rule that fails is one finding NVW900 that names it."""
     trace = interpretation.trace
-    context = Context(trace, Dataflow(trace, interpretation.summary_of), settings.warp_version)
+    dataflow = Dataflow(trace, interpretation.summary_of)
+    context = Context(trace, dataflow, settings.warp_version, interpretation.source_of)
     for rule in rules:
         try:
             yield from tuple(rule.detect(context))

@@ -197,6 +197,10 @@ class Event:
         return self.stack[-1].span
 
 
+BLOCK = 256
+"""Threads of a block where a launch says nothing."""
+
+
 @dataclass(frozen=True)
 class Launch(Event):
     """A kernel launch; also ``wp.launch_tiled``, ``Launch.launch``, and the launches behind ``wp.map`` and operators.
@@ -213,6 +217,10 @@ class Launch(Event):
     adjoint: bool = False
     complete: bool = True
     dim: tuple[int | None, ...] | None = None
+    block_dim: int | None = BLOCK
+    """Threads of a block on CUDA, or on the CPU with ``enable_cpu_blocks``; None where unknown."""
+    device: str | None = None
+    """The device that the call names, as it names it."""
 
 
 @dataclass(frozen=True)
@@ -389,6 +397,25 @@ class ModuleLoaded(Event):
     """The content that no earlier load had: keys of kernels, ``key<types>`` for instances of generic ones."""
     changed_options: frozenset[str] = frozenset()
     """The options that the load before had at another value."""
+    device: str | None = None
+    started: float | None = None
+    """Seconds on a clock of the run's own."""
+    link_milliseconds: float | None = None
+    """Part of ``milliseconds``: link-time artifacts of tile operations that had to be made."""
+
+
+@dataclass(frozen=True)
+class LoadsAsked(Event):
+    """``wp.force_load`` or ``wp.load_module``, before the loads that it brings about."""
+
+    modules: tuple[str, ...] | None = None
+    """The modules by name; None where unknown."""
+    everything: bool = False
+    """No module is named: all that were imported are loaded, the library's own among them."""
+    workers: int | None = None
+    """Threads that load at the same time, 0 or 1: none; None where unknown."""
+    on_cpu: bool | None = None
+    """Whether the CPU is among the devices; None where unknown."""
 
 
 @dataclass(frozen=True)
@@ -435,5 +462,7 @@ class Trace:
     """A whole program is in sight, and nothing in its text could run an adjoint or says whether adjoints are built."""
     warp_import: Span | None = None
     """The entry file's first import of Warp."""
+    names_cuda: bool = False
+    """The program's own files name a CUDA device; of a run: it loaded modules for one."""
     is_program: bool = False
     """The run begins with the entry file's first statement, and not in one of its functions."""

@@ -19,17 +19,17 @@ from warplint.trace import events
 from warplint.trace.attributes import get_attribute, set_attribute
 from warplint.trace.calls import call_value, run_generator
 from warplint.trace.checkpoint import Checkpoint
-from warplint.trace.dataflow import SummaryOf
 from warplint.trace.events import Trace
 from warplint.trace.expressions import EVALUATORS
 from warplint.trace.forward_only import import_of_warp, is_forward_only
 from warplint.trace.imports import import_module, run_top_level
-from warplint.trace.kernel_scope import summarise_kernel
+from warplint.trace.kernel_scope import kernel_source, summarise_kernel
 from warplint.trace.library.builtins import BUILTINS
 from warplint.trace.loops import iterate
 from warplint.trace.machine import BudgetExceeded, Caches, Frame, Machine, Parts, Raised
+from warplint.trace.operations import SourceOf, SummaryOf
 from warplint.trace.roots import Root, start, taped_functions
-from warplint.trace.screen import Interest, interest
+from warplint.trace.screen import Interest, interest, is_beside, names_cuda
 from warplint.trace.settings import DEFAULT, TraceSettings
 from warplint.trace.statements import EXECUTORS
 from warplint.trace.values import ModuleValue
@@ -55,6 +55,7 @@ class Interpretation:
     trace: Trace
     summary_of: SummaryOf
     statistics: Mapping[str, float] = field(default_factory=dict)
+    source_of: SourceOf = lambda kernel: None
 
 
 def interpret(path: str, project: Project, settings: TraceSettings = DEFAULT) -> tuple[Interpretation, ...]:
@@ -184,9 +185,11 @@ class _Session:
             warp=self._settings.warp,
             forward_only=is_program and _only_launches(machine) and is_forward_only(self._project, self._module),
             warp_import=import_of_warp(self._module),
+            names_cuda=any(names_cuda(module) for module in machine.modules if is_beside(module, self._module)),
             is_program=is_program,
         )
-        self.interpretations.append(Interpretation(trace, machine.summary_of, _statistics(machine, trace)))
+        source_of = partial(kernel_source, machine)
+        self.interpretations.append(Interpretation(trace, machine.summary_of, _statistics(machine, trace), source_of))
 
 
 def _only_launches(machine: Machine) -> bool:

@@ -147,18 +147,25 @@ def summarise_kernel(machine: Machine, kernel: events.Kernel) -> KernelSummary |
     backward = kernel.enable_backward is not False
     key = (kernel.key, kernel.max_unroll, backward, kernel.followed)
     if key not in machine.caches.summaries:
-        declared = machine.kernels.get(kernel.key)
-        if declared is None or not isinstance(declared.function.node, ast.FunctionDef):
+        source = kernel_source(machine, kernel)
+        if source is None:
             return None
-        module = declared.function.module.module
-        source = kernels.KernelSource(
-            node=declared.function.node,
-            path=module.path,
-            scope=scope_of(machine, declared.function.closure),
-            max_unroll=kernel.max_unroll,
-            enable_backward=backward,
-            lines=module.lines,
-            followed=kernel.followed,
-        )
         machine.caches.summaries[key] = summarise(source)
     return machine.caches.summaries[key]
+
+
+def kernel_source(machine: Machine, kernel: events.Kernel) -> kernels.KernelSource | None:
+    """The text of a kernel of the run and the meaning of its names; None where it is not there to be read."""
+    declared = machine.kernels.get(kernel.key)
+    if declared is None or not isinstance(declared.function.node, ast.FunctionDef):
+        return None
+    module = declared.function.module.module
+    return kernels.KernelSource(
+        node=declared.function.node,
+        path=module.path,
+        scope=scope_of(machine, declared.function.closure),
+        max_unroll=kernel.max_unroll,
+        enable_backward=kernel.enable_backward is not False,
+        lines=module.lines,
+        followed=kernel.followed,
+    )

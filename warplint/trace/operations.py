@@ -13,8 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from warplint.kernels.source import KernelSource
 from warplint.kernels.summary import Cut, KernelSummary, Need, Store, StoreKind
 from warplint.trace.events import Alias, Array, Copy, Event, HostWrite, Kernel, Launch, Memory, Trace
+
+SourceOf = Callable[[Kernel], "KernelSource | None"]
+"""The text of a kernel of the trace, and the meaning of its names; None where it is not there to be read."""
 
 SummaryOf = Callable[[Kernel], "KernelSummary | None"]
 """The adjoint-need summary of a kernel of this trace; None where its source could not be read."""

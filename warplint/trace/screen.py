@@ -34,6 +34,7 @@ _NAMES_TAPE = Probe(
     re.compile(rb"\bTape\(|import [^\n]*\bTape\b|\bwith [^\n]*[Tt]ape\b|[Tt]ape\.__enter__|\.Tape\)"),
 )
 _RUNS_KERNELS = Probe((b"launch(", b"launch_tiled("), re.compile(rb"\blaunch(?:_tiled)?\("))
+_CUDA = Probe((b"cuda",), re.compile(rb"""["']cuda(?::\d+)?["']|\bget_cuda_device|\bis_cuda\b"""))
 _NEAR = 12
 """Files of a program's own that are looked at, so that a large package costs no more than a small program."""
 _KERNEL = re.compile(rb"\bkernel\b")
@@ -81,13 +82,23 @@ def _decides_builds(project: Project, module: Module, data: bytes) -> bool:
     return _KERNEL.search(data) is not None or project.leads_to(module, _DECIDES)
 
 
+def is_beside(module: Module, entry: Module) -> bool:
+    """Whether a file is the entry file, lies beside it, or in a folder there: it is the program's own."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(entry.path)), "")
+    return os.path.abspath(module.path).startswith(folder)
+
+
+def names_cuda(module: Module) -> bool:
+    """Whether a file's text names a CUDA device."""
+    return _CUDA.found_in(module.source.data)
+
+
 def _leads_beside(project: Project, module: Module, probe: Probe) -> bool:
     """Whether the pattern occurs in what the program imports of its own: files beside it, or in a folder there."""
-    folder = os.path.join(os.path.dirname(os.path.abspath(module.path)), "")
     near = [module]
     for current in near:  # grows while it is walked
         found = (target for target in project.imported_by(current) if target not in near)
-        near += [target for target in found if os.path.abspath(target.path).startswith(folder)][: _NEAR - len(near)]
+        near += [target for target in found if is_beside(target, module)][: _NEAR - len(near)]
     return any(b"warp" in each.source.data and probe.found_in(each.source.data) for each in near[1:])
 
 

@@ -24,7 +24,7 @@ from warplint.trace.values import (
 )
 from warplint.trace.warp_api.arrays import flag
 from warplint.trace.warp_api.kernels import event_kernel, instantiate
-from warplint.trace.warp_api.modules import ensure_loaded
+from warplint.trace.warp_api.modules import device_name, ensure_loaded
 
 _NESTING = 4
 _ARRAYS = frozenset({"array", "array1d", "array2d", "array3d", "array4d", "indexedarray", "fabricarray", "Array"})
@@ -55,7 +55,8 @@ def _launch(machine: Machine, call: Call) -> Value:
         complete=call.complete and inputs_known and outputs_known,
         nodes=names,
         given=given,
-        block_dim=call.kwargs.get("block_dim"),
+        block_dim=call.get(12, "block_dim"),
+        device=call.get(6, "device"),
         node=call.node,
     )
     return None
@@ -86,6 +87,7 @@ def launch(
     nodes: Sequence[ast.expr | None] = (),
     given: Sequence[tuple[events.Slot, ...]] = (),
     block_dim: Value = None,
+    device: Value = None,
     node: ast.AST | None = None,
 ) -> None:
     """Emit a launch of a kernel on given arguments, and the load of its module if it is due.
@@ -114,7 +116,17 @@ def launch(
     ensure_loaded(machine, kernel, block_dim)
     described = event_kernel(kernel)
     _gradient_uses(machine, kernel, described, bindings)
-    _emit(machine, described, bindings, dim, record=record, adjoint=adjoint, complete=complete)
+    _emit(
+        machine,
+        described,
+        bindings,
+        dim,
+        record=record,
+        adjoint=adjoint,
+        complete=complete,
+        block_dim=_threads(block_dim),
+        device=device_name(device),
+    )
 
 
 def _unresolved(
@@ -145,6 +157,8 @@ def _emit(
     record: bool,
     adjoint: bool,
     complete: bool,
+    block_dim: int | None = None,
+    device: str | None = None,
 ) -> None:
     tape = machine.active_tape_id
     machine.emit(
@@ -156,7 +170,18 @@ def _emit(
         adjoint=adjoint,
         complete=complete,
         dim=shape_of(machine, dim),
+        block_dim=block_dim,
+        device=device,
     )
+
+
+def _threads(block_dim: Value) -> int | None:
+    """Threads of a block; what is no positive number means Warp's own default."""
+    if block_dim is None:
+        return events.BLOCK
+    if not isinstance(block_dim, int):
+        return None
+    return block_dim if block_dim > 0 else events.BLOCK
 
 
 def _arrays_below(value: Value, path: str, depth: int) -> Iterator[tuple[str, ArrayValue]]:

@@ -244,24 +244,68 @@ def _module_class(machine: Machine, call: Call) -> Value:
 
 
 def _load_module(machine: Machine, call: Call) -> Value:
+    """``wp.load_module(module, device, recursive, block_dim, max_workers)``."""
     module = _named(machine, call.get(0, "module"))
     if module is not None:
-        load(machine, module, call.kwargs.get("block_dim"))
-        if call.get(2, "recursive") is True:
-            for name, other in list(machine.warp_modules.items()):
-                if name.startswith(module.name + "."):
-                    load(machine, other)
+        below = [other for name, other in machine.warp_modules.items() if name.startswith(module.name + ".")]
+        modules = [module, *(below if call.get(2, "recursive") is True else ())]
+        _announce(machine, modules, call.get(1, "device"), call.get(4, "max_workers"))
+        for each in modules:
+            load(machine, each, call.get(3, "block_dim"))
     return None
 
 
 def _force_load(machine: Machine, call: Call) -> Value:
+    """``wp.force_load(device, modules, block_dim, max_workers)``; without modules, all that were imported."""
     wanted = call.get(1, "modules")
-    named = machine.iterate(wanted) if wanted is not None else None
-    modules = named if named is not None else list(machine.warp_modules.values())
+    everything = wanted is None and call.complete
+    named = machine.iterate(wanted) if wanted is not None else list(machine.warp_modules.values())
+    modules = [module for module in named or () if isinstance(module, WarpModule)]
+    known = named is not None and len(modules) == len(named)
+    _announce(
+        machine, modules if known else None, call.get(0, "device"), call.get(3, "max_workers"), everything=everything
+    )
     for module in modules:
-        if isinstance(module, WarpModule):
-            load(machine, module)
+        load(machine, module, call.get(2, "block_dim"))
     return None
+
+
+_WORKERS_OF_NONE = 4
+"""What Warp takes at most where ``load_module_max_workers`` is None."""
+
+
+def _announce(
+    machine: Machine, modules: list[WarpModule] | None, device: Value, workers: Value, *, everything: bool = False
+) -> None:
+    """Several loads at once are asked for."""
+    if workers is None:
+        workers = machine.config.get("load_module_max_workers", 0)
+        workers = _WORKERS_OF_NONE if workers is None else workers
+    machine.emit(
+        events.LoadsAsked,
+        modules=tuple(module.name for module in modules) if modules is not None else None,
+        everything=everything,
+        workers=workers if isinstance(workers, int) else None,
+        on_cpu=_is_on_cpu(machine, device),
+    )
+
+
+def _is_on_cpu(machine: Machine, device: Value) -> bool | None:
+    """Whether the CPU is among the devices of a load; without a name, all devices are meant."""
+    if device is None:
+        return True
+    devices = machine.iterate(device) if isinstance(device, (list, tuple)) else [device]
+    names = [device_name(each) for each in devices or ()]
+    if "cpu" in names:
+        return True
+    return None if None in names or not names else False
+
+
+def device_name(value: Value) -> str | None:
+    """``"cuda:0"`` for a device given by its name or as an object; None where unknown, or where none is given."""
+    if isinstance(value, Record) and value.kind == "device":
+        value = value.attributes["alias"]
+    return value if isinstance(value, str) else None
 
 
 def _clear_cache(machine: Machine, call: Call) -> Value:
