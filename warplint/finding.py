@@ -94,8 +94,26 @@ class BuildHarm(str, enum.Enum):
     """Link-time artifacts took most of the module's build."""
     ONE_BY_ONE = "one-by-one"
     """Several modules were built for CUDA, and no two builds overlapped."""
+    BLOCK_SIZES = "block-sizes"
+    """One module was built for several block sizes in one run."""
     FEWER_WITH_FIX = "fewer-with-fix"
     """The same run with the finding's fix applied to a copy of the project builds less often."""
+
+
+class Draw(str, enum.Enum):
+    """A kind of values for the floating-point inputs of a kernel that is checked alone.
+
+    The first three are what every kernel is checked on: away from zeros, ties and singular points. The others a rule
+    asks for, where its claim is about what happens there.
+    """
+
+    ANY_SIGN = "values of both signs"
+    POSITIVE = "positive values"
+    SMALL = "values between 0 and 1"
+    NEGATIVE = "negative values"
+    ZEROS = "zeros among the values"
+    TIES = "equal values"
+    LARGE = "large values"
 
 
 class Role(str, enum.Enum):
@@ -114,22 +132,6 @@ class Role(str, enum.Enum):
 
 class Status(str, enum.Enum):
     """What a run said about a finding. Never guessed: each carries figures or a reason."""
-class Draw(str, enum.Enum):
-    """A kind of values for the floating-point inputs of a kernel that is checked alone.
-
-    The first three are what every kernel is checked on: away from zeros, ties and singular points. The others a rule
-    asks for, where its claim is about what happens there.
-    """
-
-    ANY_SIGN = "values of both signs"
-    POSITIVE = "positive values"
-    SMALL = "values between 0 and 1"
-    NEGATIVE = "negative values"
-    ZEROS = "zeros among the values"
-    TIES = "equal values"
-    LARGE = "large values"
-
-
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
