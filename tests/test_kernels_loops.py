@@ -65,6 +65,8 @@ def _loop(statement: str, after: str = "b[i] = s", bound: str = "range(n)") -> s
         (_loop("if s < 1.0:\n        s += a[k]"), "s < 1.0"),
         (_loop("s += a[k]", "if s > 1.0:\n    s = 2.0 * s\nb[i] = s"), "s > 1.0"),
         (_loop("if a[k] < 0.0:\n        break\n    s += a[k]"), "break"),
+        ("for k in range(n):\n    if a[k] < 0.0:\n        break\n    b[k] = a[k] * a[k]", "break"),
+        ("for k in range(n):\n    if a[k] < 0.0:\n        return\n    b[k] += a[k] * a[k]", "return"),
         (_loop("s = wp.sin(s) + a[k]", bound="range(17)"), "wp.sin(s)"),
         (_loop("s = wp.sin(s) + a[k]\n    if c[k] < 0.0:\n        break", bound="range(3)"), "wp.sin(s)"),
         (_loop("s = wp.sin(s) + a[k]", bound="range(wp.static(20))"), "wp.sin(s)"),
@@ -99,7 +101,7 @@ def test_a_lost_local_that_an_adjoint_reads_is_a_fault(body, place):
         "s, w = sums(a, n)\nb[i] = s / w",
         "t = a[i] + 1.0\ns = float(0.0)\nfor k in range(n):\n    s += t * t * a[k]\nb[i] = s",
         "for k in range(n):\n    b[k + 1] = wp.sin(b[k]) + a[k]",
-        "for k in range(n):\n    if a[k] < 0.0:\n        return\n    wp.atomic_add(b, 0, a[k] * a[k])",
+        "for k in range(3):\n    if a[k] < 0.0:\n        return\n    wp.atomic_add(b, 0, a[k] * a[k])",
         "s = float(0.0)\nfor k in range(n):\n    s += a[k]\nb[0] = s\nc[0] = b[0] * b[0]",
     ],
 )

@@ -71,16 +71,19 @@ LOOPS = {
     "sum": "s = float(0.0)\nfor j in range(n):\n    s += x[j] * x[j]\nl[0] = 2.0 * s",
     "unrolled": "s = float(1.0)\nfor j in range(3):\n    s = s * x[j]\nl[0] = s",
     "break": (
-        "s = float(0.0)\nfor j in range(n):\n    if x[j] < 0.0:\n        break  # expect: NVW203\n    s += x[j]\nl[0] = s"
+        "s = float(0.0)\nfor j in range(n):\n    if x[j] < 0.0:\n        break  # expect: NVW203\n"
+        "    s += x[j]\nl[0] = s"
     ),
     "break from a loop that adds to an array": (
         "for j in range(n):\n    if x[j] < 0.0:\n        break  # expect: NVW203\n    l[0] += x[j] * x[j]"
     ),
     "return from a loop that adds to an array": (
-        "for j in range(n):\n    if x[j] < 0.0:\n        return\n    l[0] += x[j] * x[j]"
+        "for j in range(n):\n    if x[j] > 1.0:\n        return  # expect: NVW203\n    l[0] += x[j] * x[j]"
     ),
+    "return from an unrolled loop": ("for j in range(3):\n    if x[j] > 1.0:\n        return\n    l[0] += x[j] * x[j]"),
     "break beside a worse thing": (
-        "s = float(1.0)\nfor j in range(n):\n    if x[j] < 0.0:\n        break\n    s *= x[j]  # expect: NVW203\nl[0] = s"
+        "s = float(1.0)\nfor j in range(n):\n    if x[j] < 0.0:\n        break\n"
+        "    s *= x[j]  # expect: NVW203\nl[0] = s"
     ),
 }
 
@@ -115,3 +118,19 @@ l[0] = t + s * s  # expect: NVW203"""
 def test_without_gradient_it_is_information(tmp_path: Path) -> None:
     body = LOOPS["product"].replace("expect:", "expect-info:")
     check(tmp_path, launched(body, x="arr([0.7, 1.3, -0.4], rg=False)").replace("print(x.grad.numpy())", ""))
+
+
+FUNCTIONS = {
+    "of the sum so far": (
+        "s = float(0.0)\nfor j in range(n):\n    if x[j] > 1.0:\n        return s  # expect: NVW203\n"
+        "    s += x[j]\nreturn s"
+    ),
+    "of what the iteration found": "for j in range(n):\n    if x[j] > 1.0:\n        return x[j] * x[j]\nreturn 0.0",
+    "behind the loop": "s = float(0.0)\nfor j in range(n):\n    s += x[j]\nif x[0] > 1.0:\n    return 1.0\nreturn s",
+}
+
+
+@pytest.mark.parametrize("body", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_returns_of_a_function_with_a_loop(tmp_path: Path, body: str) -> None:
+    indented = "\n".join(f"    {line}" for line in body.splitlines())
+    check(tmp_path, launched("l[0] = f(x, n)", before=f"\n@wp.func\ndef f(x: A, n: int):\n{indented}\n"))

@@ -46,8 +46,8 @@ differences of that one launch.
 
 A warning only where the kernel is launched on a tape, gradient flows through the operation and the result matters to
 the loss; otherwise information. Sums that are used linearly, locals that live in one iteration, linear recurrences with
-constant coefficients stay silent. A sum in a loop with `break` is wrong as soon as the `break` is reached (measured);
-whether it ever is depends on the data.
+constant coefficients stay silent. What a loop adds up before a `break` or `return` leaves it is wrong as soon as that
+is reached (measured; a `return` in the last iteration is harmless); whether it ever is depends on the data.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from warplint.finding import Experiment, Finding, Severity
-from warplint.kernels.summary import KernelFault, KernelFaultKind
+from warplint.kernels.summary import LEFT_BEHIND, KernelFault, KernelFaultKind
 from warplint.rule import Context, Group, Rule
 from warplint_rules import kernel_faults
 
@@ -66,11 +66,10 @@ def detect(context: Context) -> Iterable[Finding]:
 
 
 def _what(fault: KernelFault) -> str:
-    if fault.operation == "break":
+    if fault.steers == LEFT_BEHIND:
         return (
-            f"`break` leaves the loop that makes `{fault.detail}`: the adjoint goes through the iterations from the last "
-            "one that the loop could have had, and stops where it meets the `break`, so the gradient is wrong as soon as "
-            "the `break` is reached"
+            f"`{fault.operation}` leaves the loop that makes `{fault.detail}`: the adjoint starts at the last "
+            "iteration that the bound allows, whatever the loop did, so the gradient is wrong as soon as this is reached"
         )
     how = f"{fault.steers} `{fault.operation}` needs" if fault.steers else f"the adjoint of `{fault.operation}` needs"
     harm = "the gradients land at other elements, and may be written out of bounds"

@@ -155,6 +155,17 @@ EXPECTED: dict[str, dict[str, Places]] = {
         ],
         "t read nonlinearly, then t[i] += by a later launch": [("NVW104", "b[i] += wp.sin(a[i])")],
     },
+    "p26_breaks": {
+        "break at the start of the body": [("NVW203", "break")],
+        "break at the end of the body": [("NVW203", "break")],
+        "break from the inner loop": [("NVW203", "break")],
+        "break from a loop that adds to an array": [("NVW203", "break")],
+        "break from a loop that stores to an array": [("NVW203", "break")],
+        "break that is reached in the first iteration": [("NVW203", "break")],
+        "return from a loop that adds to an array": [("NVW203", "return")],
+        "return from a loop, the sum used there": [("NVW203", "return")],
+        "return of the sum from a loop in a function": [("NVW203", "return s")],
+    },
 }
 
 _SINGULAR = (

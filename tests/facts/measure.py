@@ -33,6 +33,7 @@ KERNEL_PROGRAMS = (
     "p22_more",
     "p24_more2",
     "p25_addonto",
+    "p26_breaks",
 )
 OVERWRITES = "[OVW=1]"
 """The suffix of variants of p08_components that were built with ``enable_vector_component_overwrites``."""

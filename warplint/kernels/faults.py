@@ -176,8 +176,8 @@ def _mutated(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[t
 def _looped(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:
     """The needs, in each dynamic loop and behind it, of a local that the loop keeps only one copy of.
 
-    Those of conditions come last, since what an operation reads is plainer to see. What a ``break`` makes of the loop's
-    results is told only where nothing else is wrong with them, since it depends on the data.
+    Those of conditions come last, since what an operation reads is plainer to see. What a ``break`` or ``return`` makes
+    of the loop's results is told only where nothing else is wrong with them, since it depends on the data.
     """
     kind = KernelFaultKind.DYNAMIC_LOOP
     found: dict[ast.AST, list[tuple[bool, int, _Draft]]] = defaultdict(list)
@@ -189,7 +189,7 @@ def _looped(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tu
                 draft.loop, draft.steers = token.node, need.what
                 found[token.node].append((bool(need.what), need.order, draft))
     for loop, ranked in found.items():
-        ever = [rank for rank in ranked if not isinstance(rank[2].node, ast.Break)]
+        ever = [rank for rank in ranked if not isinstance(rank[2].node, (ast.Break, ast.Return))]
         for _, _, draft in sorted(ever or ranked, key=lambda rank: rank[:2]):
             yield (kind, loop, draft.node), draft
 

@@ -22,14 +22,14 @@ class Names:
 
 @dataclass(frozen=True)
 class LoopFacts:
-    """What the text of a loop says: ``leaves`` is its first ``break``, ``statics`` its calls of ``static``.
-
-    ``size`` counts its nodes.
+    """What the text of a loop says: ``leaves`` is its first ``break``, ``returns`` are the ``return``s inside it,
+    ``statics`` its calls of ``static``. ``size`` counts its nodes.
     """
 
     carried: frozenset[str]
     assigned: frozenset[str]
     leaves: ast.Break | None
+    returns: tuple[ast.Return, ...]
     size: int
     statics: tuple[ast.Call, ...]
 
@@ -44,7 +44,8 @@ def facts_of(loop: ast.For | ast.While) -> LoopFacts:
     nodes = list(ast.walk(loop))
     statics = tuple(each for each in nodes if isinstance(each, ast.Call) and _last_name(each.func) == "static")
     carried = frozenset(names.exposed & names.assigned)
-    return LoopFacts(carried, frozenset(names.assigned), first_break(loop.body), len(nodes), statics)
+    returns = tuple(each for each in nodes if isinstance(each, ast.Return))
+    return LoopFacts(carried, frozenset(names.assigned), first_break(loop.body), returns, len(nodes), statics)
 
 
 def _last_name(node: ast.expr) -> str:

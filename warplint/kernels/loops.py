@@ -17,6 +17,7 @@ from warplint.kernels.calls import Calls
 from warplint.kernels.ledger import Mark, Token, TokenKind
 from warplint.kernels.liveness import LoopFacts, facts_of
 from warplint.kernels.operations import Condition, End, Environment, Exit, LoopExits
+from warplint.kernels.summary import LEFT_BEHIND
 from warplint.kernels.types import Kind
 from warplint.kernels.values import ABSENT, Sign, Value, constant, members, union
 
@@ -33,6 +34,13 @@ class Loop:
     bit: int
     loses_locals: bool
     begin: Callable[[], Condition]
+
+    @property
+    def leaves(self) -> ast.Break | ast.Return | None:
+        """A statement that may leave it before its bound is reached, if Warp keeps it as a loop."""
+        if not self.loses_locals:
+            return None
+        return self.facts.leaves or (self.facts.returns[0] if self.facts.returns else None)
 
 
 class Loops(Calls):
@@ -192,7 +200,7 @@ class Loops(Calls):
 
     def _after(self, loop: Loop, leaving: Environment, condition: Condition) -> Iterator[tuple[str, Value]]:
         """The locals that the body assigned, as the code behind the loop sees them."""
-        leaves = loop.facts.leaves if loop.loses_locals else None
+        leaves = loop.leaves
         for name in loop.facts.assigned:
             value = leaving.get(name)
             if value is None or value.places:
@@ -200,21 +208,21 @@ class Loops(Calls):
             value = self._overwritten(loop, name, self.chosen(value, condition), TokenKind.AFTER)
             if leaves is not None:
                 lost = value.tokens & self.ledger.carried
-                value.needs |= self.need(lost, value.active, leaves, "what is left behind by ")
+                value.needs |= self.need(lost, value.active, leaves, f"{LEFT_BEHIND} ")
             yield name, value
 
     def _left_behind(self, loop: Loop, since: Mark) -> None:
-        """Stores in a loop that a ``break`` leaves: the adjoint goes through other iterations than the loop did.
+        """Stores in a loop that a ``break`` or ``return`` leaves: the adjoint goes through other iterations.
 
-        Measured: it starts at the last iteration that the bound allows, and stops at the first whose ``break`` it meets.
+        Measured: it starts at the last iteration that the bound allows; where it meets a ``break`` it stops.
         """
-        leaves = loop.facts.leaves
-        if leaves is None or not loop.loses_locals:
+        leaves = loop.leaves
+        if leaves is None:
             return
         for record in self.ledger.stores[since.stores :]:
             token = Token(TokenKind.CARRIED, record.path, "", "", self.ledger.order, loop.node, self.frame.file)
             bit = self.ledger.token(token, (loop.node, self.frame.functions, "stored"))
-            record.needs |= self.need(bit, record.value.active, leaves, "what is left behind by ")
+            record.needs |= self.need(bit, record.value.active, leaves, f"{LEFT_BEHIND} ")
 
     def _overwritten(self, loop: Loop, name: str, value: Value, kind: TokenKind) -> Value:
         """A local as a loop leaves it: no constant, of no known index, and (if Warp keeps one copy) lost."""

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from warplint.kernels import types
+from warplint.kernels.liveness import facts_of
 from warplint.kernels.loops import Loops
 from warplint.kernels.operations import Condition, End, Environment, Exit
+from warplint.kernels.summary import LEFT_BEHIND
 from warplint.kernels.types import Kind
-from warplint.kernels.values import ABSENT, NOTHING, Place, Value, joined
+from warplint.kernels.values import ABSENT, NOTHING, Place, Value, joined, needing, union
 
 
 class Interpreter(Loops):
@@ -101,9 +103,15 @@ class Interpreter(Loops):
     def returns(self, node: ast.Return) -> End:
         """``return``: the value depends on the conditions under which it is returned."""
         value = NOTHING if node.value is None else self.evaluate(node.value)
+        value = needing(value, self.need(self._lost_by(node, value), value.active, node, f"{LEFT_BEHIND} "))
         conditions = self.conditions[self.frame.conditions_at_entry :]
         self.frame.returned.append(self.under(value, conditions))
         return End.RETURNED
+
+    def _lost_by(self, node: ast.Return, value: Value) -> int:
+        """What a dynamic loop makes of a value that is returned from inside it: its adjoint takes all iterations."""
+        loops = (loop for loop in self.loop_nodes if isinstance(loop, (ast.For, ast.While)))
+        return value.tokens & union(self._tokens_of(loop) for loop in loops if node in facts_of(loop).returns)
 
     def continues(self, node: ast.Continue) -> End:
         """``continue``."""

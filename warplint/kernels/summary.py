@@ -101,7 +101,7 @@ class Store:
 
 
 LEFT_BEHIND = "what is left behind by"
-"""DYNAMIC_LOOP: how a ``break`` or ``return`` that leaves the loop steers what the loop makes (``KernelFault.steers``)."""
+"""DYNAMIC_LOOP: how a ``break`` or ``return`` that leaves the loop steers what the loop makes."""
 
 
 class KernelFaultKind(str, enum.Enum):
