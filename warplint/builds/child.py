@@ -72,6 +72,8 @@ def main(request: Request, channel: Channel) -> int:
         finish("horizon", "no module was loaded for some time")
         os._exit(0)
 
+    for option, value in request.config.items():
+        setattr(warp.config, option, value)
     isolated = os.environ.get("WARP_CACHE_PATH") if request.isolated_cache else None
     protect_caches(isolated, lambda text: channel.send(Note("cache", text)))
     problem = watch_loads(loaded, pauses.build)

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from warplint.builds.remedy import remedied
-from warplint.finding import Finding
+from warplint.builds.remedy import harm_of, remedied
+from warplint.finding import BuildHarm, Finding
 from warplint.project import Project
 from warplint.runner import RunOptions, RunResult, run
 from warplint.runner.command import Command
@@ -24,6 +24,8 @@ from warplint.verify.records import ModuleLoad
 class Builds:
     """What one program loaded, in order: with an empty cache, and again with the cache that it left.
 
+    ``library``: the loads, with an empty cache, of modules that Warp makes itself (``wp.map``, operators of arrays).
+
     ``problem``: why the counts mean nothing (the program did not run through, or keeps a cache of its own, which may
     have held anything before the first run). ``own_cache``: the folder of that cache; what the second run built is then
     still a fact.
@@ -34,6 +36,7 @@ class Builds:
     warm: tuple[ModuleLoad, ...] = ()
     problem: str | None = None
     own_cache: str | None = None
+    library: tuple[ModuleLoad, ...] = ()
 
     @property
     def built_cold(self) -> int:
@@ -46,6 +49,16 @@ class Builds:
         return sum(load.compiled for load in self.warm)
 
     @property
+    def source_bytes(self) -> int:
+        """The size of the source that was generated for the cold builds."""
+        return sum(load.source_bytes for load in self.cold)
+
+    @property
+    def milliseconds(self) -> float:
+        """What the cold builds took."""
+        return sum(load.milliseconds for load in self.cold if load.compiled)
+
+    @property
     def modules(self) -> tuple[str, ...]:
         """The modules by name."""
         return tuple(dict.fromkeys(load.module for load in self.cold))
@@ -53,10 +66,15 @@ class Builds:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A program as it is, and as it would be without the findings (None: there was nothing mechanical to change)."""
+    """A program as it is, and as it would be without the findings (None: there was nothing mechanical to change).
+
+    ``without_adjoints``: its cold builds with ``wp.config.enable_backward`` off, where a finding says that no adjoint
+    is needed.
+    """
 
     before: Builds
     after: Builds | None = None
+    without_adjoints: Builds | None = None
 
 
 def count(command: Command, options: RunOptions, texts: Mapping[str, str] | None = None) -> Builds:
@@ -65,12 +83,20 @@ def count(command: Command, options: RunOptions, texts: Mapping[str, str] | None
         isolated = replace(options, cache=cache, texts=texts or {})
         cold = run(command, isolated, Purpose.BUILDS)
         if cold.problem is not None:
-            return Builds(command.shown, _loads(cold), (), cold.problem)
+            return Builds(command.shown, _loads(cold), (), cold.problem, library=_library(cold))
         warm = run(command, isolated, Purpose.BUILDS)
         own = _own_cache(cold, cache) or _own_cache(warm, cache)
         elsewhere = f"the program keeps its kernels in a cache of its own ({own})" if own is not None else None
         failed = warm.problem is not None
-        return Builds(command.shown, _loads(cold), _loads(warm), warm.problem or elsewhere, None if failed else own)
+        problem = warm.problem or elsewhere
+        return Builds(command.shown, _loads(cold), _loads(warm), problem, None if failed else own, _library(cold))
+
+
+def count_cold(command: Command, options: RunOptions) -> Builds:
+    """Count the builds of a program in an empty cache alone."""
+    with tempfile.TemporaryDirectory(prefix="warplint-kernels-", ignore_cleanup_errors=True) as cache:
+        cold = run(command, replace(options, cache=cache), Purpose.BUILDS)
+    return Builds(command.shown, _loads(cold), (), cold.problem, library=_library(cold))
 
 
 def compare(command: Command, options: RunOptions, findings: Sequence[Finding], project: Project) -> Comparison:
@@ -79,11 +105,18 @@ def compare(command: Command, options: RunOptions, findings: Sequence[Finding], 
     if before.problem is not None:
         return Comparison(before)
     texts = remedied(findings, project)
-    return Comparison(before, count(command, options, texts) if texts else None)
+    after = count(command, options, texts) if texts else None
+    needless = any(harm_of(finding) is BuildHarm.NEEDLESS_ADJOINT for finding in findings)
+    off = count_cold(command, replace(options, config={"enable_backward": False})) if needless else None
+    return Comparison(before, after, off)
 
 
 def _loads(result: RunResult) -> tuple[ModuleLoad, ...]:
     return tuple(load for load in result.of(ModuleLoad) if not load.internal)
+
+
+def _library(result: RunResult) -> tuple[ModuleLoad, ...]:
+    return tuple(load for load in result.of(ModuleLoad) if load.internal)
 
 
 def _own_cache(result: RunResult, cache: str) -> str | None:

@@ -134,17 +134,23 @@ def _kernels(before: ModuleLoad, after: ModuleLoad) -> Iterator[Cause]:
         if same:
             # That which is gone has most likely become this one.
             old = next((old for old in same if old.hash not in kept), same[-1])
-            yield Cause(CauseKind.CONTENT, f"`{content.defined[2]}` {_changed(old, content)}", content.defined)
+            text = f"`{content.defined[2]}` {_changed(old, content)}"
+            yield Cause(CauseKind.CONTENT, text, _definition(content, after))
         elif content.instance:
             text = f"`{content.defined[2]}` met new argument types ({content.types})"
             yield Cause(CauseKind.OVERLOAD, text, place(after.at))
         else:
             text = f"`{content.defined[2]}` was defined after the module was loaded"
-            yield Cause(CauseKind.KERNELS, text, content.defined)
+            yield Cause(CauseKind.KERNELS, text, _definition(content, after))
     gone = [content for content in before.contents if content.hash not in kept]
     if gone and not new:
         names = ", ".join(f"`{content.defined[2]}`" for content in gone[:3])
         yield Cause(CauseKind.KERNELS, f"{names} {'is' if len(gone) == 1 else 'are'} no longer there", gone[0].defined)
+
+
+def _definition(content: KernelContent, load: ModuleLoad) -> Place | None:
+    """The kernel's ``def``; of one that Warp wrote itself (``wp.map``), the call that needs it."""
+    return content.defined if content.defined[1] > 0 else place(load.at)
 
 
 def _plain(name: str) -> str:
@@ -156,12 +162,14 @@ def _changed(old: KernelContent, new: KernelContent) -> str:
     """In which way a kernel's content differs."""
     for name in (*new.constants, *(name for name in old.constants if name not in new.constants)):
         before, now = old.constants.get(name), new.constants.get(name)
+        if before != now and name.endswith("()") and not name.startswith("wp.static"):
+            return f"uses another `{name}`"
         if before != now:
             shown = name if name.startswith("wp.static") else f"`{name}`"
             return f"has {shown} = {now or 'nothing'}, had {before or 'nothing'}"
     if old.source != new.source:
         return "has another text"
-    return "uses a function, a struct or a type that is different"
+    return "uses a struct or a type that is different"
 
 
 def unused(load: ModuleLoad, earlier: Iterable[Sequence[object]], cold: ModuleLoad | None = None) -> Cause:

@@ -38,8 +38,9 @@ class RunOptions:
     ``python``: the user's interpreter (None: the active environment's). ``device``: redirect every device request
     there. ``limits``: per child. ``folder``: its working directory (default: where warplint was started). ``cache``:
     an isolated kernel cache; None uses the user's own, which is then never cleared. ``texts``: files that are to have
-    another text in this run. ``iterations``: complete iterations after which a run is stopped. ``tick``: called while
-    the child runs.
+    another text in this run; ``config``: options of ``wp.config`` that are assigned before the program begins (where
+    builds are counted). ``iterations``: complete iterations after which a run is stopped. ``tick``: called while the
+    child runs.
     """
 
     python: str | None = None
@@ -50,6 +51,7 @@ class RunOptions:
     seed: int = 0
     iterations: int = ITERATIONS
     texts: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, object] = field(default_factory=dict)
     tick: Tick = _silent
 
 
@@ -115,6 +117,7 @@ def _request(
         seed=options.seed,
         iterations=options.iterations,
         texts={os.path.realpath(path): text for path, text in options.texts.items()},
+        config=dict(options.config),
     )
 
 

@@ -6,14 +6,14 @@ the second run on a cache that the first one filled, adjoints in modules of a pr
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from warplint import registry
 from warplint.builds.count import Builds, Comparison
+from warplint.builds.remedy import harm_of
 from warplint.finding import BuildHarm, Experiment, Finding, Status, Verdict
-from warplint.verify.evidence import Evidence, Spot, spot, spot_of, spots
-from warplint.verify.records import ModuleLoad, ModuleOptionsSeen
+from warplint.verify.build_harms import JUDGED, Counted
+from warplint.verify.evidence import Evidence, Spot, spot_of, spots
+from warplint.verify.records import ModuleLoad
 
 _EXPERIMENT = Experiment.BUILD_COUNT
 
@@ -29,23 +29,79 @@ def by_build_count(
 
 def _verdict(finding: Finding, compared: Comparison, runs: Sequence[Evidence]) -> Verdict | None:
     before = compared.before
-    own = _own(finding, before)
-    if not own:
-        return None
+    harm = harm_of(finding)
+    judged = JUDGED.get(harm) if harm is not None else None
     figures: dict[str, object] = {
         "builds_cold": before.built_cold,
         "builds_second_run": before.built_warm,
         "modules": len(before.modules),
-        "compile_ms": round(sum(load.milliseconds for load in before.cold if load.compiled)),
+        "compile_ms": round(before.milliseconds),
+        "source_bytes": before.source_bytes,
     }
-    rule = registry.rule_of(finding.code)
-    judged = _JUDGED.get(rule.harm) if rule is not None else None
-    if before.problem is not None and (judged is not _second_run or before.own_cache is None):
+    own = _own(finding, before)
+    if not own:
+        return _mapped(finding, before, figures)
+    if before.problem is not None and (harm is not BuildHarm.SECOND_RUN or before.own_cache is None):
         return Verdict(Status.INCONCLUSIVE, f"builds could not be counted: {before.problem}", _EXPERIMENT, figures)
-    if judged is not None:
-        harm, reason = judged(finding, own, before, runs)
-        return Verdict(Status.CONFIRMED if harm else Status.REFUTED, reason, _EXPERIMENT, figures)
-    return _with_fix(finding, compared, figures)
+    if judged is None:
+        return _with_fix(finding, compared, figures)
+    status, reason = judged(Counted(finding, own, before, runs))
+    is_harmful = status is Status.CONFIRMED
+    if is_harmful and harm is BuildHarm.NEEDLESS_ADJOINT and compared.without_adjoints is not None:
+        return _without_adjoints(reason, before, compared.without_adjoints, figures)
+    told, more = _after_fix(compared, finding)
+    reason = f"{reason}; {told}" if is_harmful and told else reason
+    return Verdict(status, reason, _EXPERIMENT, {**figures, **more})
+
+
+def _after_fix(compared: Comparison, finding: Finding) -> tuple[str, Mapping[str, object]]:
+    """What the builds come to with what was tried for all findings; nothing where nothing could be tried."""
+    before, after = compared.before, compared.after
+    if after is None or after.problem is not None:
+        return "", {}
+    figures = {
+        "fixed_builds_cold": after.built_cold,
+        "fixed_builds_second_run": after.built_warm,
+        "fixed_modules": len(after.modules),
+    }
+    if harm_of(finding) is BuildHarm.SECOND_RUN:
+        told = f"without it {after.built_warm}" if after.built_warm < before.built_warm else ""
+    else:
+        fewer = after.built_cold < before.built_cold
+        told = f"{before.built_cold} builds in a fresh cache, {after.built_cold} when it is repaired" if fewer else ""
+    return told, figures
+
+
+def _without_adjoints(reason: str, before: Builds, off: Builds, figures: dict[str, object]) -> Verdict:
+    """Adjoints that nobody runs, against the same builds without them."""
+    if off.problem is not None:
+        text = f"{reason}; with `enable_backward` off it could not be run: {off.problem}"
+        return Verdict(Status.INCONCLUSIVE, text, _EXPERIMENT, figures)
+    figures |= {"fixed_source_bytes": off.source_bytes, "fixed_compile_ms": round(off.milliseconds)}
+    text = (
+        f"{reason}; with `enable_backward` off {before.source_bytes:,} bytes of generated source become "
+        f"{off.source_bytes:,} (builds of {before.milliseconds / 1000:.1f} s, then {off.milliseconds / 1000:.1f} s)"
+    )
+    is_less = off.source_bytes < before.source_bytes
+    return Verdict(Status.CONFIRMED if is_less else Status.REFUTED, text, _EXPERIMENT, figures)
+
+
+def _mapped(finding: Finding, before: Builds, figures: dict[str, object]) -> Verdict | None:
+    """What a call of ``wp.map`` built, whose kernel Warp writes itself; None: no such module was loaded from there."""
+    here = spots((finding.span, finding.anchor.write, finding.anchor.kernel))
+    built = [load for load in before.library if load.compiled and any(spot_of(place) in here for place in load.at)]
+    if not built:
+        return None
+    count = len({(load.module, load.hash, load.device) for load in built})
+    figures |= {"builds_here": count, "compile_ms": round(sum(load.milliseconds for load in built))}
+    if before.problem is not None:
+        return Verdict(Status.INCONCLUSIVE, f"builds could not be counted: {before.problem}", _EXPERIMENT, figures)
+    reason = (
+        f"the kernel that Warp writes for this call was built {count} times in one run"
+        if count > 1
+        else ("the kernel that Warp writes for this call was built once")
+    )
+    return Verdict(Status.CONFIRMED if count > 1 else Status.REFUTED, reason, _EXPERIMENT, figures)
 
 
 def _own(finding: Finding, builds: Builds) -> list[ModuleLoad]:
@@ -69,80 +125,6 @@ def _with_fix(finding: Finding, compared: Comparison, figures: dict[str, object]
     harm = after.built_cold < before.built_cold and bool(shared)
     reason = f"{before.built_cold} builds in a fresh cache, {after.built_cold} with the fix"
     return Verdict(Status.CONFIRMED if harm else Status.REFUTED, reason, _EXPERIMENT, figures)
-
-
-Judged = tuple[bool, str]
-"""Whether the harm is there, and what was seen."""
-
-
-def _built_again(finding: Finding, own: Sequence[ModuleLoad], before: Builds, runs: Sequence[Evidence]) -> Judged:
-    """One module, several contents, one run."""
-    hashes = {(load.module, load.device, load.hash) for load in own if load.compiled}
-    built = Counter((module, device) for module, device, _ in hashes)
-    (module, _), times = max(built.items(), key=lambda item: item[1], default=(("", ""), 0))
-    if times > 1:
-        return True, f"module `{module}` was built {times} times in one run, where one build holds everything"
-    return False, "the module was built once"
-
-
-def _options_set(finding: Finding, own: Sequence[ModuleLoad], before: Builds, runs: Sequence[Evidence]) -> Judged:
-    """One more build for the options, or a kernel built with other values than those that were asked for."""
-    if finding.anchor.kernel is not None or not _built_again(finding, own, before, runs)[0]:
-        for name, asked in _asked(finding, runs).items():
-            load = next((load for load in own if name in load.options and load.options[name] != asked), None)
-            if load is not None:
-                value = load.options[name]
-                return True, f"`{name}` was set to {asked!r}, but module `{load.module}` was built with {value!r}"
-    return _built_again(finding, own, before, runs)
-
-
-def _asked(finding: Finding, runs: Sequence[Evidence]) -> Mapping[str, object]:
-    """The options of the call that the finding is about."""
-    for run in runs:
-        for seen in run.result.of(ModuleOptionsSeen):
-            where = (run.places.statement(seen.stack[-1]), run.places.span(seen.stack[-1])) if seen.stack else ()
-            if spot(finding.span) in spots(where):
-                return seen.options
-    return {}
-
-
-def _second_run(finding: Finding, own: Sequence[ModuleLoad], before: Builds, runs: Sequence[Evidence]) -> Judged:
-    """Builds, although the same program had just run."""
-    if before.built_warm:
-        where = "its own cache" if before.own_cache is not None else "the cache that the first one filled"
-        return True, f"{before.built_warm} builds in a second run on {where}"
-    return False, "a second run built nothing"
-
-
-def _needless_adjoint(finding: Finding, own: Sequence[ModuleLoad], before: Builds, runs: Sequence[Evidence]) -> Judged:
-    """Built with adjoints, and none was run."""
-    ran = sum(run.result.program.backward_calls for run in runs if run.result.program is not None)
-    with_adjoint = [load for load in own if load.compiled and load.options.get("enable_backward") is not False]
-    if ran:
-        return False, f"{ran} backward passes were run"
-    count = len({load.module for load in with_adjoint})
-    return bool(count), f"{count} module{'s' * (count != 1)} built with adjoints, and no backward pass was run"
-
-
-def _small_modules(finding: Finding, own: Sequence[ModuleLoad], before: Builds, runs: Sequence[Evidence]) -> Judged:
-    """Several modules of one kernel each, built with equal options."""
-    mine = own[0]
-    alike = {
-        load.module
-        for load in before.cold
-        if load.compiled and len(load.kernels) == 1 and load.options == mine.options and load.device == mine.device
-    }
-    reason = f"{len(alike)} modules of one kernel each were built with equal options, where one build holds everything"
-    return len(alike) > 2, reason
-
-
-_JUDGED: Mapping[BuildHarm, Callable[[Finding, Sequence[ModuleLoad], Builds, Sequence[Evidence]], Judged]] = {
-    BuildHarm.OPTION_UNHEARD: _options_set,
-    BuildHarm.BUILT_AGAIN: _built_again,
-    BuildHarm.SECOND_RUN: _second_run,
-    BuildHarm.NEEDLESS_ADJOINT: _needless_adjoint,
-    BuildHarm.SMALL_MODULES: _small_modules,
-}
 
 
 def _kernel_spots(load: ModuleLoad) -> frozenset[Spot]:

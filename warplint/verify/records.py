@@ -134,7 +134,8 @@ class KernelContent:
 
     ``name`` is Warp's key of it (qualified), ``types`` those of its arguments. ``hash`` covers the source, the
     captured values and the functions and structs that it uses; ``source`` is a digest of its own text alone, and
-    ``constants`` are the captured values and the resolved ``wp.static`` expressions by name, as their ``repr``.
+    ``constants`` are the captured values and the resolved ``wp.static`` expressions by name, as their ``repr``, those
+    of a function as ``function.name``, with a digest of its text as ``function()``.
     ``instance``: one of a generic kernel.
     """
 

@@ -47,7 +47,7 @@ def watch_loads(loaded: Loaded, building: Building = lambda _: None) -> str | No
         setattr(build, name, work.timed(getattr(build, name), source, building))
     if hasattr(build, "_build_lto_base"):
         setattr(build, "_build_lto_base", work.linked(build._build_lto_base))  # noqa: B010 - Warp's, not in its stubs
-    _keep_constants(codegen.Adjoint)
+    _keep_references(codegen.Adjoint)
     setattr(context.Module, "load", _watched(context.Module.load, work, loaded))  # noqa: B010 - a method
     return None
 
@@ -115,8 +115,8 @@ def _size(path: str) -> int:
         return 0
 
 
-def _keep_constants(adjoint: Any) -> None:
-    """Have each kernel remember the captured values that its hash was taken from: hashing finds them anyway."""
+def _keep_references(adjoint: Any) -> None:
+    """Have each kernel and function remember what it refers to, which its hash was taken from and is found anyway."""
     references = getattr(adjoint, "get_references", None)
     if references is None:
         return
@@ -124,13 +124,13 @@ def _keep_constants(adjoint: Any) -> None:
     @functools.wraps(references)
     def finding(this: Any) -> Any:
         found = references(this)
-        this.__dict__[_CONSTANTS] = found[0]
+        this.__dict__[_REFERENCES] = found
         return found
 
     adjoint.get_references = finding
 
 
-_CONSTANTS = "warplint_constants"
+_REFERENCES = "warplint_references"
 _TOLD = "warplint_told"
 
 
@@ -185,21 +185,39 @@ def contents(module: Any, block_dim: int | None) -> tuple[KernelContent, ...]:
 
 
 def _content(digest: bytes, kernel: Any) -> KernelContent:
-    adjoint = kernel.adj
-    captured: Mapping[str, Any] = adjoint.__dict__.get(_CONSTANTS) or {}
-    static: Mapping[str, Any] = getattr(adjoint, "resolved_static_expressions", None) or {}
-    deferred: Sequence[tuple[str, Any]] = getattr(adjoint, "deferred_static_expressions", None) or ()
-    constants = {**captured, **{f"wp.static({code})": value for code, value in (*static.items(), *deferred)}}
     generic = getattr(kernel, "generic_parent", None) is not None
     return KernelContent(
         name=kernel.key,
         defined=definition(kernel),
         hash=digest.hex()[:16],
         types=_types(kernel) if generic else "",
-        source=hashlib.sha1((getattr(adjoint, "source", "") or "").encode()).hexdigest()[:16],
-        constants={name: repr(value)[:_LONGEST] for name, value in constants.items()},
+        source=_digest(kernel.adj),
+        constants=_constants(kernel.adj, set()),
         instance=generic,
     )
+
+
+def _constants(adjoint: Any, seen: set[int]) -> dict[str, str]:
+    """What an adjoint's hash holds besides its text: captured values, static expressions, the functions that it calls.
+
+    Those of a function are told as ``function.name``, its text as ``function()``.
+    """
+    captured, _, functions = adjoint.__dict__.get(_REFERENCES) or ({}, {}, {})
+    static: Mapping[str, Any] = getattr(adjoint, "resolved_static_expressions", None) or {}
+    deferred: Sequence[tuple[str, Any]] = getattr(adjoint, "deferred_static_expressions", None) or ()
+    found = {name: repr(value)[:_LONGEST] for name, value in captured.items()}
+    found |= {f"wp.static({code})": repr(value)[:_LONGEST] for code, value in (*static.items(), *deferred)}
+    for function in functions:
+        inner = getattr(function, "adj", None)
+        if inner is not None and id(function) not in seen:
+            seen.add(id(function))
+            found[f"{function.key}()"] = _digest(inner)
+            found |= {f"{function.key}.{name}": value for name, value in _constants(inner, seen).items()}
+    return found
+
+
+def _digest(adjoint: Any) -> str:
+    return hashlib.sha1((getattr(adjoint, "source", "") or "").encode()).hexdigest()[:16]
 
 
 _LONGEST = 60
