@@ -7,6 +7,7 @@ taken from the wrong output, or the adjoint reads a number that the forward pass
 from __future__ import annotations
 
 import dataclasses
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ from warplint.trace.operations import NeededRead, Operation, Step, SummaryOf
 from warplint.trace.overwrites import is_needed
 from warplint.trace.reachability import Reach
 from warplint.trace.recordings import Recording
+
+
+SINGLE_PRECISION = 1e-6
+"""Numbers that differ by less are one in single precision."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,16 @@ def _differs(before: Binding, after: Binding | None) -> bool | None:
         return one.memory != other.memory or (one.extent != other.extent and one.extent.known and other.extent.known)
     if before.array is not None or after.array is not None:
         return None
-    return before.value != after.value if before.value is not None and after.value is not None else None
+    if before.value is None or after.value is None:
+        return None
+    return not _are_equal(before.value, after.value)
+
+
+def _are_equal(one: object, other: object) -> bool:
+    """Equal as a kernel sees them: Python's double and the float that it was passed as are one number."""
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return math.isclose(one, other, rel_tol=SINGLE_PRECISION)
+    return one == other
 
 
 @dataclass(frozen=True)

@@ -437,8 +437,8 @@ class OptimiserSeen:
 class ReboundSeen:
     """An item of a list, or a field of a struct, that a recorded launch was given holds something else from now on.
 
-    ``values`` by path below it. A list is compared when a backward begins, which is then the place; ``given`` is the
-    launch that it was given to.
+    ``values`` by path below it. A list is compared when it is given again and when a backward begins, which is then
+    the place; ``given`` is the launch that it was given to before.
     """
 
     seq: int

@@ -1,7 +1,8 @@
 """What tapes hold by reference: lists of arguments and structs, watched from the launch that they were given to.
 
-A struct tells each change (its ``__setattr__`` is hooked). A list tells nothing: what changed in it is seen when the
-backward begins, and where it was changed is looked up in the source by whoever reads the records.
+A struct tells each change (its ``__setattr__`` is hooked). A list tells nothing: what changed in it is seen when it is
+given to another launch or when a backward begins, and where it was changed is looked up in the source by whoever reads
+the records.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ class HeldArguments:
         if type(values) is not list:
             return ((value, ()) for value in values)
         known = self._lists.get(id(values))
-        if known is None:
-            known = self._lists[id(values)] = _List(next(self._numbers), values, tuple(values), stack)
+        number = known.number if known is not None else next(self._numbers)
+        known = self._lists[id(values)] = _List(number, values, tuple(values), stack)
         return ((value, ((known.number, key),)) for key, value in enumerate(values))
 
     def _below(self, path: str, value: Any, slots: tuple[Slot, ...]) -> Iterator[Given]:
@@ -107,7 +108,7 @@ class HeldArguments:
         return Change(slot, tuple(self._values("", getattr(struct, name, None))))
 
     def changed_items(self, lists: Iterable[Any]) -> Iterator[Change]:
-        """The items of these lists that are others than when they were given; each replacement once."""
+        """The items of these lists that are others than when they were last given; each replacement once."""
         for items in {id(each): each for each in lists if type(each) is list}.values():
             known = self._lists.get(id(items))
             if known is None or len(items) != len(known.before):

@@ -395,6 +395,8 @@ class Recorder:
         entry.recorded_at = self._out.next_index
         if forward is not None:
             forward.entry = entry
+            for change in self._held.changed_items(_lists_of(thing)):
+                self._rebound(change)
             entry.given = self._held.given(forward.layout.names, thing[3], thing[4], forward.stack)
             self.log.taped += self._template is None
         elif self._nothing_to_run(thing):
