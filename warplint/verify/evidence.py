@@ -147,6 +147,8 @@ class Evidence:
         if not (culprit.alone or (culprit.effect or 0.0) > 0.01):
             return False
         allocated, writer = self.spots_of(culprit.allocated), self.spots_of(culprit.writer)
+        if culprit.writer_kernel == "numpy" and culprit.writer:
+            writer |= spots(frame.span for frame in self.places.host_store(culprit.writer))
         if culprit.repair is Repair.GRADIENT:
             return bool(allocated & spots((finding.span, finding.anchor.allocation)))
         if culprit.repair is Repair.CHAIN:

@@ -100,6 +100,22 @@ class Places:
         behind = [node for node in found if node.lineno > launch[1]]
         return self._spanned(launch[0], min(behind or found, key=lambda node: node.lineno))
 
+    def host_store(self, noticed: tuple[Place, ...]) -> Stack:
+        """Where the host wrote through a numpy view: the last store to an item before it was noticed, if any.
+
+        Nothing tells of such a store; it is seen when the memory is touched next.
+        """
+        stack = self.stack(noticed)
+        path, line, _ = noticed[-1]
+        statements = [node for node in ast.walk(self._around(noticed[-1])) if isinstance(node, ast.stmt)]
+        left = [node for node in statements if isinstance(node, ast.With) and node.lineno == line]
+        line = max([line, *((node.end_lineno or line) + 1 for node in left)])  # the end of a block is told as its head
+        before = [node for node in statements if _stores(node) and (node.end_lineno or node.lineno) < line]
+        if not before:
+            return stack
+        found = self._spanned(path, max(before, key=lambda node: node.lineno))
+        return (*stack[:-1], Frame(found, stack[-1].function))
+
     def _around(self, place: Place) -> ast.AST:
         """The innermost function that reaches over a line, else the file."""
         module = self.module(place[0])
@@ -170,9 +186,19 @@ def _replaces(node: ast.stmt, name: str) -> bool:
     """Whether a statement stores to an item of the list ``name``, or calls a method that changes its items."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
         return node.value.func.attr in _REPLACING and ast.unparse(node.value.func.value) == name
+    return any(isinstance(part, ast.Subscript) and ast.unparse(part.value) == name for part in _targets(node))
+
+
+def _targets(node: ast.stmt) -> list[ast.expr]:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
-    parts = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
-    return any(isinstance(part, ast.Subscript) and ast.unparse(part.value) == name for part in parts)
+    return [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+
+
+def _stores(node: ast.stmt) -> bool:
+    """Whether a statement may write into a numpy array: an item, the whole of it in place, by a method or function."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        return node.value.func.attr in ("fill", "copyto", "put", "sort", "resize")
+    return isinstance(node, ast.AugAssign) or any(isinstance(part, ast.Subscript) for part in _targets(node))
 
 
 def _extent(node: ast.AST) -> tuple[int, int]:

@@ -276,6 +276,8 @@ class Region:
     grad: int | None = None
     retain: bool = False
     handle: int | None = None
+    pointer: bool = False
+    """The handle has no gradient although the memory has one: another array was made at its address (``ptr=``)."""
 
 
 @dataclass(frozen=True)

@@ -98,10 +98,16 @@ class _Tables:
             memory=region.memory if owner is None else owner,
             extent=events.WHOLE if whole else events.Extent(region.start, region.stop),
             gradient=owner is not None or region.gradient,
-            alias=events.Alias.NONE if whole else events.Alias.VIEW,
+            alias=_alias(region, whole),
             requires_grad=region.grad is not None if owner is None else None,
             name=memory.name if memory is not None else "",
         )
+
+
+def _alias(region: records.Region, whole: bool) -> events.Alias:
+    if region.pointer:
+        return events.Alias.POINTER
+    return events.Alias.NONE if whole else events.Alias.VIEW
 
 
 def _memory(seen: records.MemorySeen, places: Places) -> events.Memory:
@@ -229,6 +235,9 @@ class _Events:
         dest, stack = self._tables.array(item.dest), self._places.stack(item.stack)
         if dest.gradient:
             yield events.GradWrite(item.seq, stack, dest, clears=item.how == "zero_")
+        elif item.how == "numpy":
+            dest = replace(dest, alias=events.Alias.NUMPY)
+            yield events.HostWrite(item.seq, self._places.host_store(item.stack), dest, "numpy-store", item.active)
         else:
             yield events.HostWrite(item.seq, stack, dest, item.how, item.active)
 

@@ -154,6 +154,8 @@ class Teller:
         where = Range(memory, max(0, low - memory.address), min(memory.size, stop - memory.address))
         grad = self._log.memories.find(int(found.grad)) if found.grad else None
         region = self._region(where, grad, bool(found.flags & RETAIN_FLAG))
+        if not found.grad and region.grad is not None and slot.scalars.floating:
+            region = dataclasses.replace(region, grad=None, pointer=True)
         return records.Bound(slot.path, region, slot.dtype, view.shape)
 
     def _native(self, call: NativeCall) -> Iterator[object]:

@@ -346,6 +346,8 @@ class Recorder:
                 self._memory.notice_all()
                 self.horizon.entering(self.log, user_stack(sys._getframe(1), limit=1))
             return
+        if what == "left" and self._template is None:
+            self._memory.notice_all()
         record = self._tape_record(tape)
         mark = TapeMark(*self._here(5), what=what, tape=record)
         self._out.add(mark)
