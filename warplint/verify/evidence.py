@@ -17,7 +17,7 @@ from warplint.finding import Finding, Repair, Role, Span
 from warplint.runner.result import RunResult
 from warplint.trace import events
 from warplint.verify.places import Places
-from warplint.verify.records import BackwardSeen, Culprit, Gradient, KernelCheck, Place
+from warplint.verify.records import BackwardSeen, Culprit, Gradient, KernelCheck, MemorySeen, Place
 from warplint.verify.trace_of import Recorded
 
 Spot = tuple[str, int]
@@ -163,7 +163,12 @@ class Evidence:
             tapes = frozenset().union(*(self.spots_of(stack) for stack in culprit.tapes))
             return bool((writer | tapes) & written)
         made = spots((finding.anchor.allocation, *_labelled(finding, Role.ALLOCATION)))
-        return bool(writer & written) and (bool(made & allocated) or not made or not allocated)
+        same = bool(made & allocated) or not made or not allocated or self._is_hosts(culprit.memory)
+        return bool(writer & written) and same
+
+    def _is_hosts(self, memory: int | None) -> bool:
+        """Whether the memory is the host's (numpy's): where that was made is not what the run saw being made."""
+        return any(seen.memory == memory and seen.foreign for seen in self.result.of(MemorySeen))
 
     def _is_about_use(self, culprit: Culprit, finding: Finding) -> bool:
         """Whether a gradient that is right only when taken afresh is the finding's: its use, or what was left in it."""
