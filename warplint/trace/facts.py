@@ -144,6 +144,29 @@ def leaves(statements: Iterable[ast.stmt]) -> bool:
     return isinstance(_last(statements), (ast.Break, ast.Continue, ast.Return))
 
 
+_HOLDING = frozenset({"kernel", "Kernel", "func", "func_native", "integrand", "overload", "fem", "exec"})
+"""Names whose use in a file's text means that its module may hold something."""
+
+
+def may_hold_kernels(tree: ast.Module) -> bool:
+    """Whether anything in a file's text could put a kernel or a function into the file's module."""
+    return any(
+        (node.attr if isinstance(node, ast.Attribute) else node.id) in _HOLDING
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Attribute, ast.Name))
+    )
+
+
+def is_under_condition(tree: ast.Module, line: int) -> bool:
+    """Whether a line stands in an ``if``, other than one that tests ``__name__``."""
+    return any(
+        isinstance(item, (ast.If, ast.IfExp))
+        and item.lineno <= line <= (item.end_lineno or 0)
+        and not (isinstance(item, ast.If) and "__name__" in ast.unparse(item.test))
+        for item in ast.walk(tree)
+    )
+
+
 def static_calls(node: ast.FunctionDef) -> tuple[ast.expr, ...]:
     """The arguments of ``wp.static(…)`` in a kernel that call something themselves."""
     return tuple(

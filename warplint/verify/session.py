@@ -25,7 +25,7 @@ from warplint.trace.interpreter import Interpretation
 from warplint.verify.evidence import Evidence
 from warplint.verify.plan import kernel_targets, plan, reaches
 from warplint.verify.records import Gradient, GradientStatus, KernelCheck, Note
-from warplint.verify.trace_of import recorded_trace
+from warplint.verify.trace_of import Recorded, recorded_trace
 from warplint.verify.verdicts import Measurements, judge
 
 
@@ -138,7 +138,7 @@ class _Session:
     def _evidence(self, result: RunResult, path: str) -> tuple[Evidence, list[str]]:
         recorded = recorded_trace(result.records, self.project, path)
         settings = replace(self.settings, warp_version=recorded.trace.warp)
-        found = tuple(apply_rules(Interpretation(recorded.trace, recorded.summary_of), settings, self.rules))
+        found = tuple(apply_rules(_interpretation(recorded), settings, self.rules))
         trouble = [f"{result.command}: {each.message}" for each in found if each.code.startswith(OWN_WORK)]
         findings = tuple(each for each in found if not each.code.startswith(OWN_WORK))
         return Evidence(result, recorded, findings), trouble
@@ -228,6 +228,11 @@ def _build_counts(builds: Builds) -> Iterable[BuildCount]:
         warm = [load for load in builds.warm if load.module == module and load.compiled]
         seconds = sum(load.milliseconds for load in cold) / 1000.0
         yield BuildCount(module, len(cold), len(warm), builds.command, round(seconds, 3))
+
+
+def _interpretation(recorded: Recorded) -> Interpretation:
+    """What the rules look at: a run as one possible run."""
+    return Interpretation(recorded.trace, recorded.summary_of, source_of=recorded.source_of)
 
 
 def _program(evidence: Evidence, device: str | None) -> ProgramRun:

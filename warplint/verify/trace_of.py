@@ -15,8 +15,10 @@ from warplint.kernels.source import KernelSource
 from warplint.kernels.summary import KernelSummary
 from warplint.project import Project
 from warplint.trace import events
-from warplint.trace.dataflow import SummaryOf
+from warplint.trace.forward_only import import_of_warp, is_forward_only
+from warplint.trace.operations import SourceOf, SummaryOf
 from warplint.verify import records
+from warplint.verify.loads_of import with_loads
 from warplint.verify.places import Places
 
 
@@ -27,6 +29,7 @@ class Recorded:
     trace: events.Trace
     summary_of: SummaryOf
     places: Places
+    source_of: SourceOf
 
 
 def recorded_trace(seen: Iterable[object], project: Project, path: str = "") -> Recorded:
@@ -39,17 +42,30 @@ def recorded_trace(seen: Iterable[object], project: Project, path: str = "") -> 
     places = Places(project)
     tables = _Tables.of(record, places)
     made = sorted(_Events(tables, places).of_all(record), key=lambda event: event.seq)
+    loads = [item for item in record if isinstance(item, records.ModuleLoad)]
+    found = with_loads(made, loads, places)
+    entry = places.module(path) if path else None
     end = next((item for item in record if isinstance(item, records.TraceEnd)), None)
     trace = events.Trace(
         path=places.shown(path) if path else "",
         source=Source.RUNTIME,
-        events=tuple(made),
+        events=tuple(found),
         memories=tables.memories,
         cut=end is None or end.cut,
         warp=_version(record),
+        forward_only=entry is not None and _only_launches(found) and is_forward_only(project, entry),
+        warp_import=import_of_warp(entry) if entry is not None else None,
+        names_cuda=any(load.device.startswith("cuda") for load in loads),
         is_program=True,
     )
-    return Recorded(trace, _Summaries(project, places, tables).of, places)
+    kernels = _Kernels(project, places, tables)
+    return Recorded(trace, kernels.summary_of, places, kernels.source_of)
+
+
+def _only_launches(found: Iterable[events.Event]) -> bool:
+    """Whether kernels ran, and no tape was made."""
+    kinds = {type(event) for event in found}
+    return events.Launch in kinds and events.TapeCreated not in kinds
 
 
 def _version(record: Sequence[object]) -> tuple[int, int]:
@@ -74,10 +90,11 @@ class _Tables:
     @staticmethod
     def of(record: Sequence[object], places: Places) -> _Tables:
         memories = [item for item in record if isinstance(item, records.MemorySeen)]
+        seen = [item for item in record if isinstance(item, records.KernelSeen)]
+        generic = {(item.decorator, item.module): item for item in seen if item.generic}
+        instances = [generic.get((item.decorator, item.module), item) for item in seen]
         kernels = {
-            item.number: (_kernel(item, places), item.defined)
-            for item in record
-            if isinstance(item, records.KernelSeen)
+            item.number: (_kernel(whole, places), whole.defined) for item, whole in zip(seen, instances, strict=True)
         }
         return _Tables(
             {item.memory: _memory(item, places) for item in memories if item.gradient_of is None},
@@ -328,8 +345,8 @@ _TAPE_EVENTS: dict[str, Callable[[int, events.Stack, int], events.Event]] = {
 }
 
 
-class _Summaries:
-    """The adjoint-need analysis of the kernels that ran, each made when a rule first asks."""
+class _Kernels:
+    """The text of the kernels that ran, and the adjoint-need analysis of each, made when a rule first asks."""
 
     def __init__(self, project: Project, places: Places, tables: _Tables) -> None:
         self._project = project
@@ -337,13 +354,15 @@ class _Summaries:
         self._tables = tables
         self._known: dict[events.Kernel, KernelSummary | None] = {}
 
-    def of(self, kernel: events.Kernel) -> KernelSummary | None:
+    def summary_of(self, kernel: events.Kernel) -> KernelSummary | None:
         """The summary of one kernel; None where its source is not there to be read."""
         if kernel not in self._known:
-            self._known[kernel] = self._summarise(kernel)
+            source = self.source_of(kernel)
+            self._known[kernel] = None if source is None else summarise(source)
         return self._known[kernel]
 
-    def _summarise(self, kernel: events.Kernel) -> KernelSummary | None:
+    def source_of(self, kernel: events.Kernel) -> KernelSource | None:
+        """The text of one kernel, and the meaning of its names; None where it is not there to be read."""
         declared = replace(kernel, followed=frozenset())
         found = self._places.function(self._tables.definitions.get(declared, ("", 0, "")))
         if found is None:
@@ -351,7 +370,7 @@ class _Summaries:
         module, node = found
         if not isinstance(node, ast.FunctionDef):
             return None
-        source = KernelSource(
+        return KernelSource(
             node=node,
             path=module.path,
             scope=FileScope(self._project, module, node.lineno),
@@ -360,4 +379,3 @@ class _Summaries:
             lines=module.lines,
             followed=kernel.followed,
         )
-        return summarise(source)

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 
 from warplint.trace import events
+from warplint.trace.facts import is_under_condition, may_hold_kernels
 from warplint.trace.machine import Call, Machine
 from warplint.trace.values import (
     External,
@@ -32,7 +33,7 @@ COPIED_AT_CREATION: Mapping[str, object] = {
 }
 """Options that a module takes from ``wp.config`` when it is created, with their defaults."""
 
-_DEFAULTS: Mapping[str, Value] = {
+DEFAULTS: Mapping[str, Value] = {
     **COPIED_AT_CREATION,
     "fast_math": False,
     "fuse_fp": True,
@@ -48,14 +49,11 @@ _DEFAULTS: Mapping[str, Value] = {
 _FROM_CONFIG = frozenset({"mode", "optimization_level", "cpu_compiler_flags", "default_grid_stride"})
 """Options that follow ``wp.config`` as long as the module's own is None."""
 
-_NOT_BUILT_IN = frozenset({"block_dim"})
+NOT_BUILT_IN = frozenset({"block_dim"})
 """Options that rebuild nothing on the CPU (measured)."""
 
-_CACHING = frozenset({"cache_kernels", "kernel_cache_dir", "verify_autograd_array_access"})
+CACHING = frozenset({"cache_kernels", "kernel_cache_dir", "verify_autograd_array_access"})
 """Options of ``wp.config`` that decide whether a cache is used."""
-
-_HOLDING = frozenset({"kernel", "Kernel", "func", "func_native", "integrand", "overload", "fem", "exec"})
-"""Names whose use in a file's text means that its module may hold something."""
 
 
 def warp_module(machine: Machine, name: str) -> WarpModule:
@@ -113,7 +111,7 @@ def _different(machine: Machine, options: Mapping[str, Value], before: Mapping[s
     """The options with another value than before; where one of the two is not known, nobody can tell."""
     for name, value in options.items():
         old = before.get(name, _default(machine, name))
-        if name not in _NOT_BUILT_IN and value != old and not _unknown(value, old):
+        if name not in NOT_BUILT_IN and value != old and not _unknown(value, old):
             yield name
 
 
@@ -127,7 +125,7 @@ def _effective(machine: Machine, module: WarpModule, name: str) -> Value:
 
 
 def _default(machine: Machine, name: str) -> Value:
-    default = _DEFAULTS.get(name)
+    default = DEFAULTS.get(name)
     return machine.config.get(name, default) if name in _FROM_CONFIG else default
 
 
@@ -136,7 +134,7 @@ def set_config(machine: Machine, option: str, value: Value) -> None:
     machine.config[option] = value
     known = None if isinstance(value, UnknownValue) else _plain(value)
     varying = isinstance(value, UnknownValue) and bool(value.taints)
-    guarded = is_guarded(machine) if option in _CACHING else None
+    guarded = is_guarded(machine) if option in CACHING else None
     machine.emit(events.ConfigSet, option=option, value=known, varying=varying, guarded=guarded)
 
 
@@ -167,16 +165,7 @@ def set_options(
         direct=direct,
         changes=frozenset(_different(machine, asked, before)),
         own_file=own_file,
-        holds_kernels=_may_hold_kernels(machine.frame.module.module.tree) if own_file else None,
-    )
-
-
-def _may_hold_kernels(tree: ast.Module) -> bool:
-    """Whether anything in a file's text could put a kernel or a function into the file's module."""
-    return any(
-        (node.attr if isinstance(node, ast.Attribute) else node.id) in _HOLDING
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Attribute, ast.Name))
+        holds_kernels=may_hold_kernels(machine.frame.module.module.tree) if own_file else None,
     )
 
 
@@ -304,7 +293,7 @@ def _is_on_cpu(machine: Machine, device: Value) -> bool | None:
 def device_name(value: Value) -> str | None:
     """``"cuda:0"`` for a device given by its name or as an object; None where unknown, or where none is given."""
     if isinstance(value, Record) and value.kind == "device":
-        value = value.attributes["alias"]
+        value = value.attributes.get("alias")
     return value if isinstance(value, str) else None
 
 
@@ -325,16 +314,8 @@ def _remove_tree(machine: Machine, call: Call) -> Value:
 
 def is_guarded(machine: Machine) -> bool:
     """Whether what happens now stands under a condition somewhere up the stack, other than the test of ``__name__``."""
-    return any(_under_condition(frame.module.module.tree, frame.node) for frame in machine.frames)
-
-
-def _under_condition(tree: ast.Module, node: ast.AST) -> bool:
-    line = getattr(node, "lineno", 0)
     return any(
-        isinstance(item, (ast.If, ast.IfExp))
-        and item.lineno <= line <= (item.end_lineno or 0)
-        and not (isinstance(item, ast.If) and "__name__" in ast.unparse(item.test))
-        for item in ast.walk(tree)
+        is_under_condition(frame.module.module.tree, getattr(frame.node, "lineno", 0)) for frame in machine.frames
     )
 
 
