@@ -80,6 +80,10 @@ LOOPS = {
     "return from a loop that adds to an array": (
         "for j in range(n):\n    if x[j] > 1.0:\n        return  # expect: NVW203\n    l[0] += x[j] * x[j]"
     ),
+    "break that the data never reach": (
+        "s = float(0.0)\nfor j in range(n):\n    if x[j] > 9.0:\n        break\n    s += x[j]\nl[0] = s"
+    ),
+    "return in the last iteration": "for j in range(n):\n    if x[j] < 0.0:\n        return\n    l[0] += x[j] * x[j]",
     "return from an unrolled loop": ("for j in range(3):\n    if x[j] > 1.0:\n        return\n    l[0] += x[j] * x[j]"),
     "break beside a worse thing": (
         "s = float(1.0)\nfor j in range(n):\n    if x[j] < 0.0:\n        break\n"
@@ -134,3 +138,8 @@ FUNCTIONS = {
 def test_returns_of_a_function_with_a_loop(tmp_path: Path, body: str) -> None:
     indented = "\n".join(f"    {line}" for line in body.splitlines())
     check(tmp_path, launched("l[0] = f(x, n)", before=f"\n@wp.func\ndef f(x: A, n: int):\n{indented}\n"))
+
+
+def test_a_break_on_data_that_nobody_knows_is_reached(tmp_path: Path) -> None:
+    body = LOOPS["break that the data never reach"].replace("break", "break  # expect: NVW203")
+    check(tmp_path, launched(body, x="arr(np.load('x.npy'))"))

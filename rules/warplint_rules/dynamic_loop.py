@@ -47,7 +47,8 @@ differences of that one launch.
 A warning only where the kernel is launched on a tape, gradient flows through the operation and the result matters to
 the loss; otherwise information. Sums that are used linearly, locals that live in one iteration, linear recurrences with
 constant coefficients stay silent. What a loop adds up before a `break` or `return` leaves it is wrong as soon as that
-is reached (measured; a `return` in the last iteration is harmless); whether it ever is depends on the data.
+is reached (measured; a `return` in the last iteration is harmless); a loop that runs to its bound on data that the text
+of the program shows is silent.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ from collections.abc import Hashable, Iterable
 from warplint.finding import Experiment, Finding, Severity
 from warplint.kernels.summary import LEFT_BEHIND, KernelFault, KernelFaultKind
 from warplint.rule import Context, Group, Rule
+from warplint.trace.dataflow import Dataflow
+from warplint.trace.events import Kernel, Launch
 from warplint_rules import kernel_faults
 
 
@@ -69,7 +72,7 @@ def _what(fault: KernelFault) -> str:
     if fault.steers == LEFT_BEHIND:
         return (
             f"`{fault.operation}` leaves the loop that makes `{fault.detail}`: the adjoint starts at the last "
-            "iteration that the bound allows, whatever the loop did, so the gradient is wrong as soon as this is reached"
+            "iteration that the bound allows, whatever the loop did; the gradient is wrong as soon as this is reached"
         )
     how = f"{fault.steers} `{fault.operation}` needs" if fault.steers else f"the adjoint of `{fault.operation}` needs"
     harm = "the gradients land at other elements, and may be written out of bounds"
@@ -90,12 +93,18 @@ def _loop(fault: KernelFault) -> Hashable:
     return fault.loop
 
 
+def _moot(fault: KernelFault, kernel: Kernel | None, launch: Launch | None, flow: Dataflow) -> bool:
+    """A loop that runs to its bound on the data in sight has nothing left behind."""
+    return launch is not None and fault.steers == LEFT_BEHIND and flow.left_loops.never(launch, fault.loop)
+
+
 TOLD = kernel_faults.Told(
     frozenset((KernelFaultKind.DYNAMIC_LOOP,)),
     _what,
     _instead,
     condition=", should it be differentiated",
     together=_loop,
+    moot=_moot,
 )
 
 RULE = Rule(

@@ -90,7 +90,10 @@ class Environment:
 
 @dataclass
 class Execution:
-    """One thread of one launch. ``arguments`` by path: numbers, tuples, :class:`Bound` arrays."""
+    """One thread of one launch. ``arguments`` by path: numbers, tuples, :class:`Bound` arrays.
+
+    ``met`` is told of operations that stand at a point without derivative, and of loops that are left early.
+    """
 
     source: KernelSource
     arguments: Mapping[str, object]
@@ -207,25 +210,34 @@ class Execution:
         bounds = [self._evaluate(argument, environment) for argument in node.iter.args]
         if not all(isinstance(bound, int) for bound in bounds) or (len(bounds) > 2 and bounds[2] == 0):
             raise Stuck
-        for number in range(*bounds):
+        numbers = range(*bounds)
+        for number in numbers:
             self.budget.step()
             self._assign(node.target, number, environment)
-            if not self._round(node, environment):
+            left = self._round(node, environment)
+            if left == "break" or (left == "return" and number != numbers[-1]):
+                self._note_left(node, environment)
+            if left:
                 return
 
     def _while(self, node: ast.While, environment: Environment) -> None:
         while self._decided(node.test, environment):
             self.budget.step()
-            if not self._round(node, environment):
+            if self._round(node, environment):
+                self._note_left(node, environment)
                 return
 
-    def _round(self, node: ast.For | ast.While, environment: Environment) -> bool:
-        """One round of a loop; false where it was the last one."""
+    def _round(self, node: ast.For | ast.While, environment: Environment) -> str:
+        """One round of a loop: ``break`` or ``return`` where that left the loop, else ``""``."""
         self._block(node.body, environment)
         left = environment.left
         if left in ("break", "continue"):
             environment.left = ""
-        return left not in ("break", "return")
+        return left if left != "continue" else ""
+
+    def _note_left(self, node: ast.For | ast.While, environment: Environment) -> None:
+        """A loop that a ``break``, or a ``return`` in another round than the last, leaves."""
+        self.met(span_of(node, environment.path, environment.lines))
 
     def _return(self, node: ast.Return, environment: Environment) -> None:
         if node.value is not None:

@@ -18,7 +18,7 @@ from warplint.trace.lost_updates import LostUpdate, lost_updates
 from warplint.trace.module_lives import value_in_build
 from warplint.trace.operations import Operation, SummaryOf, operations_of
 from warplint.trace.overwrites import Overwrite, Writes, overwrites_of, unconsumed_stores, writes_of
-from warplint.trace.points import LaunchedPoint, launched_points
+from warplint.trace.points import LaunchedPoint, LeftLoops, launched_points, left_loops
 from warplint.trace.reachability import Reach, Regard, Rules, reach
 from warplint.trace.recordings import (
     GradientLife,
@@ -243,6 +243,13 @@ class Dataflow:
                 recording, self.reach(recording, Regard.ESTABLISHED), self.writes.operations, self.trace
             )
         )
+
+    @cached_property
+    def left_loops(self) -> LeftLoops:
+        """The loops that threads leave early, as far as the contents of arrays in the program's text show."""
+        if not self.recordings:
+            return LeftLoops()
+        return left_loops(self.recordings[-1], self.writes.operations, self.trace)
 
     @cached_property
     def flat_leaves(self) -> tuple[FlatLeaf, ...]:

@@ -72,6 +72,27 @@ def launched_points(
         yield LaunchedPoint(launch, point, recording, thread)
 
 
+@dataclass(frozen=True)
+class LeftLoops:
+    """``early``: loops, by launch and place, that a thread leaves before the bound is reached. ``ended``: launches of
+    which all threads were run to the end, on contents that the program's text shows.
+    """
+
+    early: frozenset[tuple[int, Span]] = frozenset()
+    ended: frozenset[int] = frozenset()
+
+    def never(self, launch: Launch, loop: Span | None) -> bool:
+        """Whether no thread of a launch leaves a loop early."""
+        return launch.seq in self.ended and (launch.seq, loop) not in self.early
+
+
+def left_loops(recording: Recording, operations: Mapping[int, Operation], trace: Trace) -> LeftLoops:
+    """What is seen of the loops in the launches before a backward."""
+    ended: set[int] = set()
+    early = _Walk(trace, operations, recording).met(ended.add)
+    return LeftLoops(frozenset(early), frozenset(ended))
+
+
 def _established(
     recording: Recording, established: Reach, operations: Mapping[int, Operation]
 ) -> Iterator[tuple[tuple[int, Span], tuple[Launch, NonsmoothPoint]]]:
@@ -142,14 +163,17 @@ class _Walk:
     operations: Mapping[int, Operation]
     recording: Recording
 
-    def met(self) -> dict[tuple[int, Span], tuple[int, ...]]:
-        """For each launch and operation that stands at its point: the first thread in which it does."""
+    def met(self, ended: Callable[[int], None] = lambda seq: None) -> dict[tuple[int, Span], tuple[int, ...]]:
+        """For each launch and operation that stands at its point, or loop that is left early: the first such thread.
+
+        ``ended`` is told of each launch that was run to the end.
+        """
         found: dict[tuple[int, Span], tuple[int, ...]] = {}
 
         def note(seq: int, thread: tuple[int, ...], span: Span) -> None:
             found.setdefault((seq, span), thread)
 
-        self._run(note, single, None)
+        self._run(note, single, None, ended)
         return found
 
     def bends(self, seq: int, span: Span, thread: tuple[int, ...]) -> bool:
@@ -170,6 +194,7 @@ class _Walk:
         note: Callable[[int, tuple[int, ...], Span], None],
         rounded: Callable[[float], float],
         nudged: tuple[int, Nudge] | None,
+        ended: Callable[[int], None] = lambda seq: None,
     ) -> _State | None:
         """The memories at the backward; None where the budget did not last."""
         state, budget = _State(self.trace.memories), Budget(MOST_STEPS)
@@ -181,7 +206,7 @@ class _Walk:
                     nudge = nudged[1] if nudged is not None and nudged[0] == event.seq else None
                     operation = self.operations.get(event.seq)
                     summary = operation.summary if operation is not None else None
-                    _launch(event, summary, state, _Terms(budget, rounded, nudge, note))
+                    _launch(event, summary, state, _Terms(budget, rounded, nudge, note, ended))
                 else:
                     _write(event, state)
         except Spent:
@@ -197,6 +222,7 @@ class _Terms:
     rounded: Callable[[float], float]
     nudge: Nudge | None
     note: Callable[[int, tuple[int, ...], Span], None]
+    ended: Callable[[int], None]
 
 
 def _write(event: Event, state: _State) -> None:
@@ -251,7 +277,9 @@ def _launch(event: Launch, summary: KernelSummary | None, state: _State, terms: 
             execution.run()
         except (Stuck, RecursionError):
             complete = False
-    if not complete or not _is_small(event):
+    if complete and _is_small(event):
+        terms.ended(event.seq)
+    else:
         _forget(event, state, summary)
 
 
