@@ -46,7 +46,8 @@ class ConfigError(Exception):
 class VerifySettings:
     """What ``--verify`` runs, by which interpreter, on which device, for how long (seconds a program) and how far.
 
-    ``iterations``: a program is stopped when so many of its iterations were seen.
+    ``iterations``: a program is stopped when so many of its iterations were seen. ``keep``: a folder for scripts that
+    repeat the measurements.
     """
 
     run: tuple[str, ...] = ()
@@ -54,6 +55,7 @@ class VerifySettings:
     device: str | None = None
     time_limit: float = 120.0
     iterations: int = 2
+    keep: str | None = None
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,7 @@ def as_table(settings: Settings) -> dict[str, object]:
             "device": verify.device,
             "time-limit": verify.time_limit,
             "iterations": verify.iterations,
+            "keep": verify.keep,
         },
     }
 
@@ -311,6 +314,7 @@ _VERIFY_READERS: Mapping[str, Callable[[Any], Any]] = {
     "device": _string,
     "time-limit": _seconds,
     "iterations": _positive,
+    "keep": _string,
 }
 
 

@@ -13,6 +13,7 @@ RUNNING: Mapping[str, str] = {
     "device": "device",
     "time-limit": "time_limit",
     "iterations": "iterations",
+    "keep": "keep",
 }
 """Settings that are about running programs, and the options that give them."""
 

@@ -69,6 +69,22 @@ class Culprit:
 
 
 @dataclass(frozen=True)
+class Repetition:
+    """What it takes to measure a gradient again without the engine, by running the program from the start.
+
+    ``array``: how many arrays with a gradient were made at the leaf's place before it. ``backward``: how many backward
+    calls come before the one that counts. ``entered``: the leaf is moved when so many tapes were entered before; None:
+    as soon as it is made. ``move``: index and amount of each number of the leaf that moves, ``step`` times.
+    """
+
+    array: int
+    backward: int
+    entered: int | None
+    move: tuple[tuple[int, float], ...]
+    step: float
+
+
+@dataclass(frozen=True)
 class Gradient:
     """The judgement of one leaf: what the program consumed against finite differences, and why they differ."""
 
@@ -92,6 +108,7 @@ class Gradient:
     """Other sets of the same size under which FD agrees as well."""
     method: str = "replay"
     """``replay`` of the recorded operations, or ``fork``: the user's own Python ran again (host data in the loop)."""
+    repetition: Repetition | None = None
 
 
 @dataclass(frozen=True)

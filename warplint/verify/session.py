@@ -23,6 +23,7 @@ from warplint.runner.process import Limits
 from warplint.runner.protocol import EntryKind
 from warplint.trace.interpreter import Interpretation
 from warplint.verify.evidence import Evidence
+from warplint.verify.keeping import keep_scripts
 from warplint.verify.plan import kernel_targets, plan, reaches
 from warplint.verify.records import Gradient, GradientStatus, KernelCheck, Note
 from warplint.verify.trace_of import Recorded, recorded_trace
@@ -58,7 +59,8 @@ def verify(findings: Iterable[Finding], found: Discovered, settings: Settings, s
         verification = Verification(asked, errors=(str(error),))
     finally:
         say("")
-    return replace(verification, errors=(*chosen.errors, *verification.errors), notes=notes)
+    errors, notes = (*chosen.errors, *verification.errors), (*notes, *verification.notes)
+    return replace(verification, errors=errors, notes=notes)
 
 
 def _instead(paths: Sequence[str]) -> str:
@@ -102,13 +104,26 @@ class _Session:
             configured=bool(self.settings.verify.run),
         )
         judged = judge(asked, measured, experiments)
+        kept = self._kept(commands, runs, errors)
         return Verification(
             findings=judged,
             gradients=tuple(gradient for each in runs for gradient in _gradients(each, judged)),
             builds=tuple(count for each in measured.builds for count in _build_counts(each.before)),
             programs=tuple(_program(each, self.settings.verify.device) for each in runs),
             errors=tuple(errors),
+            notes=kept,
         )
+
+    def _kept(self, commands: Sequence[Command], runs: Sequence[Evidence], errors: list[str]) -> tuple[str, ...]:
+        """Scripts that measure again, where they are wanted."""
+        folder = self.settings.verify.keep
+        if folder is None:
+            return ()
+        try:
+            return (keep_scripts(list(zip(commands, runs, strict=False)), folder),)
+        except OSError as error:
+            errors.append(f"{folder}: cannot be written: {error.strerror or error}")
+            return ()
 
     def _options(self, doing: str) -> RunOptions:
         verify = self.settings.verify

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +25,15 @@ from warplint.verify.engine.differences.measure import (
 )
 from warplint.verify.engine.execution.memory import Memory
 from warplint.verify.engine.execution.operations import KernelCall
+from warplint.verify.engine.judging.adjoint_check import check_adjoints
 from warplint.verify.engine.judging.arbiter import Reserve
 from warplint.verify.engine.judging.culprits import Culprits, places
 from warplint.verify.engine.judging.host_loop import HostLoop
 from warplint.verify.engine.judging.launch_check import check_launches, first_launches
 from warplint.verify.engine.judging.off_tape import OffTape
+from warplint.verify.engine.judging.recorded_functions import RecordedFunctions
 from warplint.verify.engine.judging.repairs import Measured, diagnose, measured
+from warplint.verify.engine.judging.repetition import repetition
 from warplint.verify.engine.judging.updates import unread_updates
 from warplint.verify.engine.replaying.adjoint import BackwardPass
 from warplint.verify.engine.replaying.groups import Analysis, Group, Leaf, groups_of
@@ -99,11 +103,15 @@ class Judge:
         calls = first_launches(self.analysis)
         share = max(self._clock.aim / 2.0, self._clock.aim_left) / max(len(calls), 1)
         checks = check_launches(self._machine, self.analysis, calls, rng, share)
+        failed: list[Any] = []
         for done, check in enumerate(checks, start=1):
             self._send(check)
+            if check.status is GradientStatus.FAIL:
+                failed.extend(call.kernel for call in calls if definition(call.kernel) == check.defined)
             if self._clock.left <= 0:
                 self._send(Note("sampled", f"{len(calls) - done} kernels were not checked alone: no time was left"))
                 break
+        check_adjoints(failed, self._send, self._clock, self._seed)
 
     def unjudged(self, number: int, reason: str) -> Gradient | Note:
         """The record of what could not be judged: a group, or (after the last of them) the kernels alone."""
@@ -171,8 +179,6 @@ class Judge:
             return "the time limit left no time for it"
         return ""
 
-    # finite differences ---------------------------------------------------------------------------------------------
-
     # why it is wrong ------------------------------------------------------------------------------------------------
 
     def _explained(self, group: Group, found: Measurement) -> Gradient:
@@ -186,6 +192,8 @@ class Judge:
             return self._record(group, found)
         signature = _signature(found)
         if diagnosis is None:
+            for check in RecordedFunctions(self._machine, self._measurer).refuted(group):
+                self._send(check)
             return self._record(group, _doubted(found), signature=signature)
         culprits = self._culprits(backward, telling, diagnosis.repairs)
         return self._record(group, found, diagnosis.repairs, diagnosis.others, culprits, signature)
@@ -195,8 +203,6 @@ class Judge:
     ) -> tuple[Culprit, ...]:
         finder = Culprits(backward, self.analysis, telling, repairs, lambda: self._clock.left > 0)
         return tuple(culprit for repair in repairs for culprit in finder.of(repair))
-
-    # host data in the loop ------------------------------------------------------------------------------------------
 
     # the answer -----------------------------------------------------------------------------------------------------
 
@@ -228,6 +234,7 @@ class Judge:
             consumed_at=places(group.used.stack) if group.used is not None else (),
             also_repaired_by=others,
             method=found.method,
+            repetition=repetition(self.analysis, group, found),
         )
 
 
