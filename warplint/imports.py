@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from warplint.names import absolute_module
+from warplint.rings import rings
 
 if TYPE_CHECKING:
     from warplint.project import Module, Project
@@ -48,7 +49,7 @@ class ImportClosure:
         it imports (a Merkle tree over the strongly connected components), so that all files together cost one walk.
         """
         if module not in self._digests:
-            for ring in self._rings(module):
+            for ring in rings(module, self._imported, self._digests):
                 self._digests.update(dict.fromkeys(ring, self._ring_digest(ring)))
         return self._digests[module]
 
@@ -57,40 +58,6 @@ class ImportClosure:
         outside = {each for member in ring for each in self._imported(member)}.difference(ring)
         below = sorted(self._digests[each] for each in outside)
         return hashlib.blake2b(b"\0".join([*own, b"imports", *below]), digest_size=20).digest()
-
-    def _rings(self, start: Module) -> Iterator[tuple[Module, ...]]:
-        """The strongly connected components that ``start`` reaches and that are not known, what they import first.
-
-        Tarjan 1972, *Depth-first search and linear graph algorithms*, with a stack of its own: import chains are deep.
-        """
-        number: dict[Module, int] = {start: 0}
-        lowest: dict[Module, int] = {start: 0}
-        open_: dict[Module, None] = {start: None}
-        path = [(start, iter(self._imported(start)))]
-        while path:
-            module, rest = path[-1]
-            imported = next((each for each in rest if each not in self._digests), None)
-            if imported is None:
-                path.pop()
-                if path:
-                    above = path[-1][0]
-                    lowest[above] = min(lowest[above], lowest[module])
-                if lowest[module] == number[module]:
-                    yield self._closed(module, open_)
-            elif imported not in number:
-                number[imported] = lowest[imported] = len(number)
-                open_[imported] = None
-                path.append((imported, iter(self._imported(imported))))
-            elif imported in open_:
-                lowest[module] = min(lowest[module], number[imported])
-
-    @staticmethod
-    def _closed(root: Module, open_: dict[Module, None]) -> tuple[Module, ...]:
-        ring = []
-        while root in open_:
-            member, _ = open_.popitem()
-            ring.append(member)
-        return tuple(ring)
 
     def _imported(self, module: Module) -> tuple[Module, ...]:
         direct = self._direct.get(module)

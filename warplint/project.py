@@ -17,6 +17,7 @@ from pathlib import Path
 
 from warplint.finding import Span
 from warplint.names import ImportTable, absolute_module
+from warplint.rings import rings
 from warplint.source import SourceFile, Unreadable, read, span_of
 
 INSTALLED = ("site-packages", "dist-packages")
@@ -135,6 +136,7 @@ class Project:
     _roots: dict[Path, tuple[Path, ...]] = field(default_factory=dict, repr=False)
     _around: dict[Path, tuple[Path, ...]] = field(default_factory=dict, repr=False)
     _listed: dict[Path, frozenset[str]] = field(default_factory=dict, repr=False)
+    _reached: dict[Probe, dict[Module, bool]] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def for_paths(paths: Iterable[str | Path], follow_imports: bool = True) -> Project:
@@ -188,14 +190,12 @@ class Project:
 
     def reaches(self, module: Module, probe: Probe) -> bool:
         """Whether the text of the file, or of anything that it leads to by imports, matches; users of Warp only."""
-        key = ("reaches", (module, probe))
-        known = self.memo.get(key)
-        if known is None:
-            self.memo[key] = False
-            known = self.memo[key] = _matches(module, probe) or any(
-                target is not module and self.reaches(target, probe) for target in self.imported_by(module)
-            )
-        return bool(known)
+        known = self._reached.setdefault(probe, {})
+        for ring in rings(module, self.imported_by, known):
+            below = (target for member in ring for target in self.imported_by(member))
+            found = any(_matches(member, probe) for member in ring) or any(known.get(target) for target in below)
+            known.update(dict.fromkeys(ring, found))
+        return known[module]
 
     def leads_to(self, module: Module, probe: Probe, files: int = 24) -> bool:
         """The same for the nearest ``files`` files, breadth first: small projects whole, large ones in part."""

@@ -49,6 +49,7 @@ class Checkpoint:
             "unknowns": list(machine.unknowns),
             "undecided": machine.undecided,
             "steps": machine.steps,
+            "limit": machine.limit,
         }
         self._log = machine.log.position()
         self._seen: set[int] = set()

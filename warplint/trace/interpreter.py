@@ -7,7 +7,6 @@ matters, once with it false. Every trace is that of a program that could run.
 from __future__ import annotations
 
 import ast
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -88,13 +87,12 @@ class _Base:
 
 
 class _Session:
-    """The runs over one file; they share its time."""
+    """The runs over one file; they share its steps."""
 
     def __init__(self, project: Project, module: Module, settings: TraceSettings) -> None:
         self._project = project
         self._module = module
         self._settings = settings
-        self._deadline = time.process_time() + settings.seconds
         caches = project.memo.get(("trace", "caches"))
         if not isinstance(caches, Caches):
             caches = project.memo["trace", "caches"] = Caches()
@@ -142,7 +140,7 @@ class _Session:
         return self._bases[polarity]
 
     def _machine(self, settings: TraceSettings, polarity: bool) -> Machine:
-        return Machine(self._project, settings, PARTS, self._caches, polarity, self._deadline)
+        return Machine(self._project, settings, PARTS, self._caches, polarity)
 
     def _worth_another_path(self, machine: Machine) -> bool:
         """Whether a second path could show more, and the first one left enough of the budget.
@@ -155,7 +153,7 @@ class _Session:
         return machine.steps < self._settings.steps // (3 if own else 12)
 
     def _is_late(self) -> bool:
-        return self._spent > _ROOTS * self._settings.steps or time.process_time() > self._deadline
+        return self._spent > _ROOTS * self._settings.steps
 
     def _top_level(self, machine: Machine, name: str) -> None:
         value = machine.modules[self._module] = ModuleValue(self._module, name, started=True)

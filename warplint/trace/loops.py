@@ -246,9 +246,7 @@ def comprehension(machine: Machine, frame: Frame, node: Comprehension) -> Value:
     pairs: dict[Value, Value] = {}
 
     def collect() -> None:
-        machine.steps += 1
-        if machine.steps & 255 == 0:
-            machine.check_budget()
+        machine.take_step()
         if isinstance(node, ast.DictComp):
             key = machine.evaluate(node.key, inner)
             try:

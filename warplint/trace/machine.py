@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import bisect
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -56,7 +55,7 @@ E = TypeVar("E", bound=Event)
 
 
 class BudgetExceeded(Exception):
-    """The run used up its steps or its time."""
+    """The run used up its steps or its launches."""
 
 
 class Unwinding(Exception):
@@ -242,7 +241,6 @@ class Machine:
         parts: Parts,
         caches: Caches,
         polarity: bool = True,
-        deadline: float | None = None,
     ) -> None:
         self.project = project
         self.settings = settings
@@ -252,7 +250,6 @@ class Machine:
         self._executors = parts.executors
         self.polarity = polarity
         """The way unknown conditions go on this path."""
-        self.deadline = deadline if deadline is not None else time.process_time() + settings.seconds
         self.log = EventLog()
         self.frames: list[Frame] = []
         self.memories: dict[int, Memory] = {}
@@ -268,6 +265,8 @@ class Machine:
         self.entered: set[ast.AST] = set()
         self.handlers: list[tuple[str, ...]] = []
         self.steps = 0
+        self.limit = settings.steps_before_tape
+        """The steps that the run may take, as far as it has come."""
         self.loops = 0
         self.backwards = 0
         self.assertions = 0
@@ -302,32 +301,32 @@ class Machine:
         executors = self._executors
         for statement in statements:
             self.steps += 1
-            if self.steps & 63 == 0:
-                self.check_budget()
+            if self.steps > self.limit:
+                raise BudgetExceeded
             frame.node = statement
             signal = executors[type(statement)](self, frame, statement)
             if signal is not None:
                 return signal
         return None
 
-    def check_budget(self) -> None:
-        """Raises :class:`BudgetExceeded`."""
-        limit = self.settings.steps if self.tapes_entered else self.settings.steps_before_tape
-        if self.steps > limit or time.process_time() > self.deadline:
+    def take_step(self) -> None:
+        """One more step; raises :class:`BudgetExceeded`."""
+        self.steps += 1
+        if self.steps > self.limit:
             raise BudgetExceeded
 
     @contextmanager
     def unhurried(self, environment: Environment) -> Iterator[None]:
         """A question of the analysis about a name, maybe long after the run: it may start files that nothing needed."""
-        before = self.steps, self.deadline, self.frames
-        self.steps, self.deadline = 0, time.process_time() + self.settings.seconds
+        before = self.steps, self.limit, self.frames
+        self.steps, self.limit = 0, self.settings.steps
         self.frames = [*self.frames[:1]] or [Frame(environment, "<module>", ast.Pass(lineno=1, col_offset=0))]
         try:
             yield
         except (BudgetExceeded, RecursionError, Raised):
             return
         finally:
-            self.steps, self.deadline, self.frames = before
+            self.steps, self.limit, self.frames = before
 
     def call(self, callee: Value, args: Sequence[Value] = (), kwargs: Mapping[str, Value] | None = None) -> Value:
         """Call a value from a model."""

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 class TraceSettings:
     """Limits of one run of one root, and the version of Warp that the rules speak of.
 
-    ``steps`` counts statements and calls, ``steps_before_tape`` those of a run that has not taped anything yet,
-    ``launches`` kernel launches, ``seconds`` is the processor time of one file (all its roots together), ``depth`` the
-    nesting of calls. ``rounds`` bounds a loop of known count, ``items`` a comprehension; ``unknown_rounds`` is how
-    often a loop of unknown count runs.
+    ``steps`` counts statements, calls and items of comprehensions, ``steps_before_tape`` those of a run that has not
+    taped anything yet, ``launches`` kernel launches, ``depth`` the nesting of calls. ``rounds`` bounds a loop of known
+    count, ``items`` a comprehension; ``unknown_rounds`` is how often a loop of unknown count runs. There is no limit of
+    time: what is found in a file must not depend on how busy the machine is.
     """
 
     warp: tuple[int, int] = (1, 19)
     steps: int = 60_000
     steps_before_tape: int = 40_000
-    seconds: float = 6.0
     launches: int = 3_000
     depth: int = 24
     rounds: int = 600

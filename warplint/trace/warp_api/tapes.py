@@ -22,6 +22,7 @@ def enter_tape(machine: Machine, tape: TapeValue) -> None:
     """``with tape:``. Warp has one open tape at a time."""
     machine.active_tape = tape
     machine.tapes_entered += 1
+    machine.limit = machine.settings.steps
     machine.emit(events.TapeEntered, tape=tape.id)
 
 
