@@ -2,7 +2,7 @@
 
 ``# expect: NVW101 confirmed`` (several separated by ``;``): a finding of that code stands on this line, and
 ``--verify`` gives it that verdict. ``# expect-info: NVW120``: the same, hidden without ``--severity info`` and never
-confirmed. Information that no line expects is not asserted; every other unexpected finding is a failure.
+confirmed. ``# expect-run: NVW210 confirmed``: the finding is there with ``--verify`` only. Information that no line expects is not asserted; every other unexpected finding is a failure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
-EXPECT = re.compile(r"#\s*expect(?P<info>-info)?:\s*(?P<what>[^#]+)")
+EXPECT = re.compile(r"#\s*expect(?P<kind>-info|-run)?:\s*(?P<what>[^#]+)")
 
 VERIFIED_ALWAYS = {
     "ping-pong/bad_parity_index.py",
@@ -83,12 +83,13 @@ class Program:
     def files(self) -> list[pathlib.Path]:
         return sorted(self.path.rglob("*.py")) if self.path.is_dir() else [self.path]
 
-    def expectations(self, *, info: bool) -> list[Expectation]:
+    def expectations(self, *kinds: str) -> list[Expectation]:
+        """Those of the comments ``expect``, ``expect-info``, ``expect-run`` that are asked for, by their endings."""
         found = []
         for file in self.files:
             for number, line in enumerate(file.read_text().splitlines(), 1):
                 match = EXPECT.search(line)
-                if match and bool(match["info"]) == info:
+                if match and (match["kind"] or "") in kinds:
                     for one in match["what"].split(";"):
                         code, _, verdict = one.strip().partition(" ")
                         found.append(Expectation(file, number, code, verdict))
@@ -134,16 +135,16 @@ def test_every_rule_has_bad_and_good_programs():
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_bad_programs_expect_something_and_good_ones_nothing(program: Program):
-    assert bool(program.expectations(info=False)) == program.is_bad
+    assert bool(program.expectations("", "-run")) == program.is_bad
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_static_findings_are_those_expected(program: Program, linted: list[dict]):
     mine = [finding for finding in linted if _place(finding)[0] in program.files]
     claims = sorted(_place(finding) for finding in mine if finding["severity"] != "info")
-    assert claims == sorted(e.place for e in program.expectations(info=False))
+    assert claims == sorted(e.place for e in program.expectations(""))
     hints = {_place(finding) for finding in mine if finding["severity"] == "info"}
-    assert hints >= {e.place for e in program.expectations(info=True)}
+    assert hints >= {e.place for e in program.expectations("-info")}
 
 
 @pytest.mark.warp
@@ -156,7 +157,7 @@ def test_verdicts_are_those_expected(program: Program):
     judged = sorted(
         (*_place(finding), finding["verdict"] and finding["verdict"]["status"]) for finding in report["findings"]
     )
-    assert judged == sorted((*e.place, e.verdict) for e in program.expectations(info=False))
+    assert judged == sorted((*e.place, e.verdict) for e in program.expectations("", "-run"))
     assert code == (1 if program.is_bad else 0)
     for finding in report["findings"]:
         assert finding["severity"] == "error"

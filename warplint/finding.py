@@ -41,6 +41,8 @@ class Experiment(str, enum.Enum):
     KERNEL_CHECK = "kernel-check"
     FLAT_GRADIENT = "flat-gradient"
     NONSMOOTH_POINT = "nonsmooth-point"
+    ADJOINT_CHECK = "adjoint-check"
+    RUN_ON = "run-on"
     BUILD_COUNT = "build-count"
     OPTION_VALUE = "option-value"
     NONE = "none"

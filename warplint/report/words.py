@@ -14,6 +14,8 @@ EXPERIMENTS: Mapping[Experiment, str] = {
     Experiment.KERNEL_CHECK: "a check of the kernel alone",
     Experiment.FLAT_GRADIENT: "a gradient that is zero, rightly",
     Experiment.NONSMOOTH_POINT: "a gradient that is not finite, or the slope of one side",
+    Experiment.ADJOINT_CHECK: "a check of the custom adjoint alone",
+    Experiment.RUN_ON: "the same loop, run on",
     Experiment.BUILD_COUNT: "a count of builds",
     Experiment.OPTION_VALUE: "the value read back",
     Experiment.NONE: "",

@@ -443,6 +443,25 @@ class Unknown:
 
 
 @dataclass(frozen=True)
+class RefutedAdjoint:
+    """An adjoint of the user's own that a run has refuted by finite differences, alone, for one argument.
+
+    ``span`` is the adjoint's ``def``, ``forward`` that of the function (None: a function that a tape recorded).
+    ``kernels`` are those that come to it and whose own adjoint parts from finite differences. ``everywhere``: so for
+    each kind of inputs that was tried, or for the program's own.
+    """
+
+    function: str
+    span: Span
+    forward: Span | None
+    argument: str
+    ad: float
+    fd: float
+    kernels: tuple[Span, ...]
+    everywhere: bool
+
+
+@dataclass(frozen=True)
 class Trace:
     """The events of one possible run of one program, in order.
 
@@ -466,3 +485,5 @@ class Trace:
     """The program's own files name a CUDA device; of a run: it loaded modules for one."""
     is_program: bool = False
     """The run begins with the entry file's first statement, and not in one of its functions."""
+    refuted: tuple[RefutedAdjoint, ...] = ()
+    """Of a run: what was measured of the user's own adjoints."""

@@ -63,6 +63,11 @@ class Places:
         node = self._of(path).functions.get((line, name))
         return None if module is None or node is None else (module, node)
 
+    def definition(self, place: Place) -> Span:
+        """The ``def`` that begins at this place, else the line."""
+        found = self.function(place)
+        return Span(self.shown(place[0]), place[1]) if found is None else found[0].span(found[1])
+
     def declared_once(self, place: Place) -> bool | None:
         """Whether the ``def`` there stands at a file's top level or in a class body; None where it is not found."""
         found = self.function(place)

@@ -129,6 +129,27 @@ class KernelCheck:
 
 
 @dataclass(frozen=True)
+class AdjointCheck:
+    """An adjoint of the user's own, checked alone: that of a function, or a function that a tape recorded.
+
+    ``defined`` is the ``def`` of the adjoint, ``forward`` that of the function, None for a recorded one. ``kernels``
+    are those that come to it and whose own check failed. ``everywhere``: so on every draw of the inputs, or on the
+    program's own.
+    """
+
+    function: str
+    defined: Place
+    status: GradientStatus
+    reason: str
+    ad: float
+    fd: float
+    argument: str
+    forward: Place | None = None
+    kernels: tuple[Place, ...] = ()
+    everywhere: bool = True
+
+
+@dataclass(frozen=True)
 class Program:
     """One line per process: what was run and what became of it."""
 

@@ -227,7 +227,12 @@ def _gradients(evidence: Evidence, judged: Iterable[Finding]) -> Iterable[Gradie
 
 
 def _speaks_of_gradients(verdict: Verdict) -> bool:
-    proofs = (Experiment.FINITE_DIFFERENCE, Experiment.KERNEL_CHECK, Experiment.NONSMOOTH_POINT)
+    proofs = (
+        Experiment.FINITE_DIFFERENCE,
+        Experiment.KERNEL_CHECK,
+        Experiment.NONSMOOTH_POINT,
+        Experiment.ADJOINT_CHECK,
+    )
     return verdict.status is Status.CONFIRMED and verdict.experiment in proofs
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from warplint.finding import Experiment, Finding, Role, Status, Verdict
 from warplint.verify.evidence import Evidence, spots
 from warplint.verify.figures import comparison, figures_of, leaf_name, number
-from warplint.verify.records import BackwardSeen, Gradient, GradientStatus, Unread
+from warplint.verify.records import AdjointCheck, BackwardSeen, Gradient, GradientStatus, Unread
 
 FINITE_DIFFERENCE = Experiment.FINITE_DIFFERENCE
 
@@ -35,9 +35,19 @@ def _broken(finding: Finding, run: Evidence) -> Verdict | None:
     wrong = [g for g in about if g.status is GradientStatus.FAIL and not (g.repaired_by and g.culprits)]
     if not wrong:
         return None
+    function = _recorded_function(run)
+    if function is not None:
+        why = f"`{function.function}`, which the tape recorded, carries the gradient past here; it is wrong itself"
+        return Verdict(Status.REFUTED, why, FINITE_DIFFERENCE, figures_of(wrong[0]))
     gradient = max(wrong, key=lambda each: (bool(each.consumed_at), each.relative_error or 0.0))
     reason = f"{comparison(gradient)}: what passes here has no adjoint, and no repair of what is there makes them agree"
     return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures_of(gradient))
+
+
+def _recorded_function(run: Evidence) -> AdjointCheck | None:
+    """A function that a tape recorded (``record_func``) and that is to blame for a wrong gradient."""
+    checks = run.result.of(AdjointCheck)
+    return next((check for check in checks if check.forward is None and check.status is GradientStatus.FAIL), None)
 
 
 def _left_over(finding: Finding, run: Evidence) -> Verdict | None:

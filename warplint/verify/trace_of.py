@@ -57,6 +57,7 @@ def recorded_trace(seen: Iterable[object], project: Project, path: str = "") -> 
         warp_import=import_of_warp(entry) if entry is not None else None,
         names_cuda=any(load.device.startswith("cuda") for load in loads),
         is_program=True,
+        refuted=tuple(_refuted(record, places)),
     )
     kernels = _Kernels(project, places, tables)
     return Recorded(trace, kernels.summary_of, places, kernels.source_of)
@@ -66,6 +67,21 @@ def _only_launches(found: Iterable[events.Event]) -> bool:
     """Whether kernels ran, and no tape was made."""
     kinds = {type(event) for event in found}
     return events.Launch in kinds and events.TapeCreated not in kinds
+
+
+def _refuted(record: Sequence[object], places: Places) -> Iterator[events.RefutedAdjoint]:
+    for check in record:
+        if isinstance(check, records.AdjointCheck) and check.status is records.GradientStatus.FAIL:
+            yield events.RefutedAdjoint(
+                function=check.function,
+                span=places.definition(check.defined),
+                forward=places.definition(check.forward) if check.forward is not None else None,
+                argument=check.argument,
+                ad=check.ad,
+                fd=check.fd,
+                kernels=tuple(places.definition(kernel) for kernel in check.kernels),
+                everywhere=check.everywhere,
+            )
 
 
 def _version(record: Sequence[object]) -> tuple[int, int]:

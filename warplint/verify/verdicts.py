@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from warplint import registry
 from warplint.builds.count import Comparison
 from warplint.finding import Draw, Experiment, Finding, Severity, Source, Status, Verdict
+from warplint.verify.adjoint_verdicts import by_adjoint_check
 from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.evidence import Evidence, checks_of, spot, spots
 from warplint.verify.figures import REPAIRING, comparison, figures_of, leaf_name, number, one_sided, repairing
@@ -362,5 +363,6 @@ _BY_RUN: Mapping[Experiment, Callable[[Finding, Evidence], Verdict | None]] = {
     Experiment.KERNEL_CHECK: _by_kernel_check,
     Experiment.FLAT_GRADIENT: by_flat_gradient,
     Experiment.NONSMOOTH_POINT: by_point,
+    Experiment.ADJOINT_CHECK: by_adjoint_check,
     Experiment.OPTION_VALUE: _by_option_value,
 }

@@ -115,12 +115,12 @@ def layout_of(kernel: Any) -> Layout:
     return Layout(tuple(slots), tuple(str(a.label) for a in kernel.adj.args), tuple(values), tuple(handles))
 
 
-def fields_of_struct(kind: Any) -> dict[str, Any]:
-    """The members of a ``wp.struct`` and their types; none for anything else."""
+def fields_of_struct(kind: Any) -> dict[str, Any] | None:
+    """The members of a ``wp.struct`` and their types; None for anything else."""
     from warp._src import codegen
 
     if not isinstance(kind, codegen.Struct):
-        return {}
+        return None
     return {name: var.type for name, var in kind.vars.items()}
 
 

@@ -7,6 +7,7 @@ import inspect
 import math
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,6 +66,19 @@ def check_ordinary(kernel: Any, seed: int) -> Iterator[ArgumentCheck]:
         yield _unjudged(str(problem))
         return
     yield from _checked(fitting, fitting.settings(seed))
+
+
+def check_each_draw(kernel: Any, seed: int) -> list[tuple[ArgumentCheck, ...]]:
+    """The checks of :func:`check_ordinary` draw by draw; none for what cannot be judged."""
+    try:
+        fitting = _Fitting.of(Launcher.of(kernel), seed)
+    except (Unmakeable, Unusable):
+        return []
+    found = []
+    for setting in fitting.settings(seed):
+        with suppress(Unusable):
+            found.append(tuple(MadeLaunch.on(fitting.launcher, setting).check(fitting.written)))
+    return found
 
 
 def check_modes(kernel: Any, seed: int) -> Iterator[ArgumentCheck]:

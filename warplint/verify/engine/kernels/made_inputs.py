@@ -121,7 +121,7 @@ class MadeArray:
     def _dtype_at(self, path: tuple[str, ...]) -> Any:
         dtype = self.argument.dtype
         for name in path:
-            dtype = fields_of_struct(dtype)[name]
+            dtype = (fields_of_struct(dtype) or {})[name]
         return dtype
 
 
@@ -172,7 +172,7 @@ def _argument(made: MadeInputs, name: str, kind: Any, rng: np.random.Generator, 
         made.arrays.append(array)
         return array.argument
     fields = fields_of_struct(kind)
-    if fields:
+    if fields is not None:
         instance = kind()
         for member, inner in fields.items():
             setattr(instance, member, _argument(made, f"{name}.{member}", inner, rng, integer))

@@ -123,14 +123,14 @@ class BackwardPass:
                 recorded.setdefault(id(operation.step), []).append(operation)
         steps = [
             Step(entry.time, entry, entry.forward, tuple(recorded.get(id(entry), ())))
-            for entry in begin.entries
+            for entry in reversed(begin.entries)
             if entry is not None
         ]
         own = {id(entry.forward) for entry in begin.entries if entry is not None and entry.forward is not None}
         for operation in self._log.between(self.group.start, begin.index):
             if operation.inside is None and id(operation) not in own:
                 steps.extend(self._untaped(operation))
-        return sorted(steps, key=lambda step: -step.time)
+        return sorted(steps, key=lambda step: (-step.time, step.forward is None))  # a function: just before that time
 
     def _untaped(self, operation: Operation) -> Iterator[Step]:
         """What this tape did not record: launches and copies that have an adjoint, and writes that cut."""

@@ -248,10 +248,11 @@ def _of_functions(begin: BackwardBegin, analysis: Analysis) -> Iterator[Leaf]:
         for memory in operation.touched:
             owner = memory.gradient_of
             if owner is not None and memory in analysis.log.gradients:
-                yield from _as_first_seen(owner, memory, analysis)
+                yield from seen_as(owner, memory, analysis)
 
 
-def _as_first_seen(owner: Memory, gradient: Memory, analysis: Analysis) -> Iterator[Leaf]:
+def seen_as(owner: Memory, gradient: Memory, analysis: Analysis) -> Iterator[Leaf]:
+    """The leaf that a memory is to the first launch that binds it; nothing where none does."""
     for operation in analysis.of(owner):
         if isinstance(operation, KernelCall) and not operation.adjoint:
             for slot in operation.layout.slots:
