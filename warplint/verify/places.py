@@ -97,9 +97,7 @@ class Places:
 
     def replacement(self, launch: Place, name: str) -> Span | None:
         """The first statement of the launch's function that replaces items of the list ``name``, after it if any."""
-        found = [
-            node for node in ast.walk(self._around(launch)) if isinstance(node, ast.stmt) and _replaces(node, name)
-        ]
+        found = [node for node in ast.walk(self.around(launch)) if isinstance(node, ast.stmt) and _replaces(node, name)]
         if not found or not name:
             return None
         behind = [node for node in found if node.lineno > launch[1]]
@@ -112,7 +110,7 @@ class Places:
         """
         stack = self.stack(noticed)
         path, line, _ = noticed[-1]
-        statements = [node for node in ast.walk(self._around(noticed[-1])) if isinstance(node, ast.stmt)]
+        statements = [node for node in ast.walk(self.around(noticed[-1])) if isinstance(node, ast.stmt)]
         left = [node for node in statements if isinstance(node, ast.With) and node.lineno == line]
         line = max([line, *((node.end_lineno or line) + 1 for node in left)])  # the end of a block is told as its head
         before = [node for node in statements if _stores(node) and (node.end_lineno or node.lineno) < line]
@@ -121,7 +119,7 @@ class Places:
         found = self._spanned(path, max(before, key=lambda node: node.lineno))
         return (*stack[:-1], Frame(found, stack[-1].function))
 
-    def _around(self, place: Place) -> ast.AST:
+    def around(self, place: Place) -> ast.AST:
         """The innermost function that reaches over a line, else the file."""
         module = self.module(place[0])
         functions = [

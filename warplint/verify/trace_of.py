@@ -18,6 +18,7 @@ from warplint.trace import events
 from warplint.trace.forward_only import import_of_warp, is_forward_only
 from warplint.trace.operations import SourceOf, SummaryOf
 from warplint.verify import records
+from warplint.verify.exchanges import with_exchanges
 from warplint.verify.loads_of import with_loads
 from warplint.verify.places import Places
 
@@ -43,7 +44,7 @@ def recorded_trace(seen: Iterable[object], project: Project, path: str = "") -> 
     tables = _Tables.of(record, places)
     made = sorted(_Events(tables, places).of_all(record), key=lambda event: event.seq)
     loads = [item for item in record if isinstance(item, records.ModuleLoad)]
-    found = with_loads(made, loads, places)
+    found = with_exchanges(with_loads(made, loads, places), places)
     entry = places.module(path) if path else None
     end = next((item for item in record if isinstance(item, records.TraceEnd)), None)
     trace = events.Trace(
