@@ -7,7 +7,7 @@ processes build, or that is built again because the cache was cleared, is needle
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warplint.builds.observe import RunSeen
@@ -39,17 +39,26 @@ def ceiling(run: RunSeen) -> Ceiling:
     Of the builds of one module, the longest one is taken for the one that holds everything. A unique module that is
     made anew with other content is a build of its own: only passing what changes as an argument would save it.
     """
-    built = [each for process in run.processes for each in explained(process) if each.load.compiled]
-    groups: dict[tuple[object, ...], list[Explained]] = {}
-    for each in built:
-        load = each.load
-        content = load.hash if load.unique else ""
-        groups.setdefault((*family(load), content, load.block_dim), []).append(each)
-    needless = [each for group in groups.values() for each in _beside_longest(group)]
-    return Ceiling(len(built), sum(each.load.milliseconds for each in built) / 1000, tuple(needless))
+    needless: list[Explained] = []
+    builds = 0
+    seen: set[tuple[object, ...]] = set()
+    for process in run.processes:
+        groups: dict[tuple[object, ...], list[Explained]] = {}
+        for each in explained(process):
+            load = each.load
+            if not load.compiled:
+                continue
+            builds += 1
+            exact = (*family(load), load.hash, load.block_dim)
+            if exact in seen:
+                needless.append(each)
+            else:
+                groups.setdefault(exact if load.unique else (*family(load), load.block_dim), []).append(each)
+            seen.add(exact)
+        needless += [each for group in groups.values() for each in _beside_longest(group)]
+    return Ceiling(builds, sum(load.milliseconds for load in run.built) / 1000, tuple(needless))
 
 
-def _beside_longest(group: Iterable[Explained]) -> list[Explained]:
-    found = list(group)
-    longest = max(found, key=lambda each: each.load.milliseconds)
-    return [each for each in found if each is not longest]
+def _beside_longest(group: Sequence[Explained]) -> list[Explained]:
+    longest = max(group, key=lambda each: each.load.milliseconds)
+    return [each for each in group if each is not longest]

@@ -65,7 +65,7 @@ def _row(process: int, each: Explained, cold: RunSeen, warm: RunSeen | None) -> 
     state = (
         "" if warm is None else "-" if not again else "built" if any(other.compiled for other in again) else "cached"
     )
-    why = "; ".join(cause_words(cause) for cause in each.causes)
+    why = _why(each)
     if len(cold.processes) > 1:
         why = f"{why} [process {process}]"
     return (
@@ -78,6 +78,16 @@ def _row(process: int, each: Explained, cold: RunSeen, warm: RunSeen | None) -> 
         size(load.source_bytes) if load.source_bytes else "",
         why,
     )
+
+
+MOST_CAUSES = 3
+"""Causes of one load that are told; the JSON has them all."""
+
+
+def _why(each: Explained) -> str:
+    told = list(dict.fromkeys(cause_words(cause) for cause in each.causes))
+    more = f"; and {len(told) - MOST_CAUSES} more" if len(told) > MOST_CAUSES else ""
+    return "; ".join(told[:MOST_CAUSES]) + more
 
 
 def cause_words(cause: Cause) -> str:
@@ -156,7 +166,7 @@ def adjoints(run: RunSeen) -> str:
     workloads = [each.workload for each in run.processes]
     if any(each is None or not each.complete or any(kind.adjoint for kind in each.kinds) for each in workloads):
         return ""
-    with_them = [load for load in run.built if load.options.get("enable_backward") is not False and load.contents]
+    with_them = [load for load in run.built if load.has_adjoints and load.contents]
     if not with_them:
         return ""
     total = sum(load.source_bytes for load in with_them)

@@ -88,10 +88,15 @@ def explained(process: ProcessSeen) -> tuple[Explained, ...]:
 
 
 def family(load: ModuleLoad) -> tuple[str, ...]:
-    """What stays the same of a module when it is built again: its name, for a unique one the kernel's definition."""
+    """What stays the same of a module when it is built again: its name, for a unique one the kernel's definition.
+
+    The ``__main__`` of each program is a module of its own.
+    """
     if load.unique and load.contents:
         path, line, _ = load.contents[0].defined
         return _SUFFIX.sub("", load.module), load.device, path, str(line)
+    if load.module == "__main__" and load.contents:
+        return load.module, load.device, min(each.defined[0] for each in load.contents)
     return _SUFFIX.sub("", load.module) if load.internal else load.module, load.device
 
 

@@ -103,7 +103,7 @@ def _second_run(counted: Counted) -> Judged:
 def _needless_adjoint(counted: Counted) -> Judged:
     """Built with adjoints, and none was run."""
     ran = sum(run.result.program.backward_calls for run in counted.runs if run.result.program is not None)
-    with_adjoint = [load for load in counted.own if load.compiled and load.options.get("enable_backward") is not False]
+    with_adjoint = [load for load in counted.own if load.compiled and load.has_adjoints]
     if ran:
         return Status.REFUTED, f"{ran} backward passes were run"
     seen = f"{_modules(with_adjoint)} built with adjoints, and no backward pass was run"

@@ -174,7 +174,7 @@ class KernelContent:
     captured values and the functions and structs that it uses; ``source`` is a digest of its own text alone, and
     ``constants`` are the captured values and the resolved ``wp.static`` expressions by name, as their ``repr``, those
     of a function as ``function.name``, with a digest of its text as ``function()``.
-    ``instance``: one of a generic kernel.
+    ``instance``: one of a generic kernel. ``adjoint``: built with one.
     """
 
     name: str
@@ -184,6 +184,7 @@ class KernelContent:
     source: str = ""
     constants: dict[str, str] = field(default_factory=dict)
     instance: bool = False
+    adjoint: bool = True
 
 
 @dataclass(frozen=True)
@@ -217,6 +218,13 @@ class ModuleLoad:
     source_bytes: int = 0
     lto: int = 0
     lto_ms: float = 0.0
+
+    @property
+    def has_adjoints(self) -> bool:
+        """Whether a kernel of it was built with its adjoint."""
+        if self.contents:
+            return any(each.adjoint for each in self.contents)
+        return self.options.get("enable_backward") is not False
 
 
 @dataclass(frozen=True)

@@ -137,9 +137,9 @@ _TOLD = "warplint_told"
 def _watched(load: Callable[..., Any], work: _Work, loaded: Loaded) -> Callable[..., Any]:
     @functools.wraps(load)
     def loading(this: Any, device: Any, block_dim: int | None = None, *args: Any, **kwargs: Any) -> Any:
-        before, started = work.spent, time.monotonic()
-        made = load(this, device, block_dim, *args, **kwargs)
-        if made is not None and _TOLD not in made.__dict__:  # this runs at every launch
+        before, started = work.spent, time.monotonic()  # this runs at every launch
+        made = load(this, device, block_dim, *args, **kwargs) if args or kwargs else load(this, device, block_dim)
+        if made is not None and _TOLD not in made.__dict__:
             made.__dict__[_TOLD] = True
             loaded(_describe(this, made, before, work.spent, started), block_dim)
         return made
@@ -181,10 +181,10 @@ def contents(module: Any, block_dim: int | None) -> tuple[KernelContent, ...]:
     hashers: Mapping[Any, Any] = getattr(module, "hashers", None) or {}
     hasher = hashers.get(block_dim) or next(iter(hashers.values()), None)
     kernels: Mapping[bytes, Any] = getattr(hasher, "unique_kernels", None) or {}
-    return tuple(_content(digest, kernel) for digest, kernel in kernels.items())
+    return tuple(_content(module, digest, kernel) for digest, kernel in kernels.items())
 
 
-def _content(digest: bytes, kernel: Any) -> KernelContent:
+def _content(module: Any, digest: bytes, kernel: Any) -> KernelContent:
     generic = getattr(kernel, "generic_parent", None) is not None
     return KernelContent(
         name=kernel.key,
@@ -194,6 +194,7 @@ def _content(digest: bytes, kernel: Any) -> KernelContent:
         source=_digest(kernel.adj),
         constants=_constants(kernel.adj, set()),
         instance=generic,
+        adjoint=kernel.options.get("enable_backward", module.options.get("enable_backward")) is not False,
     )
 
 
@@ -206,8 +207,9 @@ def _constants(adjoint: Any, seen: set[int]) -> dict[str, str]:
     static: Mapping[str, Any] = getattr(adjoint, "resolved_static_expressions", None) or {}
     deferred: Sequence[tuple[str, Any]] = getattr(adjoint, "deferred_static_expressions", None) or ()
     found = {name: repr(value)[:_LONGEST] for name, value in captured.items()}
-    found |= {f"wp.static({code})": repr(value)[:_LONGEST] for code, value in (*static.items(), *deferred)}
-    for function in functions:
+    resolved = (*static.items(), *deferred)
+    found |= {f"wp.static({code})": repr(value)[:_LONGEST] for code, value in resolved}
+    for function in (*functions, *(value for _, value in resolved if hasattr(value, "key"))):
         inner = getattr(function, "adj", None)
         if inner is not None and id(function) not in seen:
             seen.add(id(function))
@@ -246,7 +248,7 @@ def live_kernels(module: Any) -> list[Any]:
 
 def definition(kernel: Any) -> Place:
     """Where the kernel's ``def`` stands; the first line of its source where that cannot be told."""
-    adjoint = kernel.adj
+    adjoint = (getattr(kernel, "generic_parent", None) or kernel).adj
     path = getattr(adjoint, "filename", "") or ""
     first = int(getattr(adjoint, "fun_lineno", 0) or 0)
     tree = getattr(adjoint, "tree", None)

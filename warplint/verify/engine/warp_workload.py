@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from warplint.verify.engine.warp_modules import array_type
@@ -18,9 +19,7 @@ from warplint.verify.records import LaunchKind, Workload
 FIRST = 4096
 """Launches that are told one by one, so that two runs can be compared where they part."""
 _CHUNK = 1 << 14
-_ARRAYS = "warplint_arrays"
-
-Key = tuple[Any, ...]
+_WORK = "warplint_work"
 
 
 class Launches:
@@ -31,31 +30,26 @@ class Launches:
 
     def forget(self) -> None:
         """Begin anew: in a forked process, whose launches are not those of its parent."""
-        self._numbers: dict[Key, int] = {}
+        self.numbers: dict[tuple[Any, ...], int] = {}
         self._kinds: list[LaunchKind] = []
         self._counts: list[int] = []
         self._first: tuple[int, ...] = ()
         self._digest = hashlib.sha256()
         self._pending = array("I")
 
-    def add(self, key: Key) -> None:
-        """One launch; ``key`` holds the fields of a :class:`LaunchKind`, hashable as Warp or the user gave them."""
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbered(key)
-        self._pending.append(number)
-        if len(self._pending) >= _CHUNK:
-            self._digested()
-
-    def _numbered(self, key: Key) -> int:
-        """The number of a kind that is new under this spelling (``4`` and ``(4,)`` are one size)."""
-        name, dim, arrays, device, block_dim, adjoint = key
-        kind = LaunchKind(name, _sizes(dim), arrays, str(device), block_dim, adjoint)
+    def numbered(self, key: tuple[Any, ...], kind: LaunchKind) -> int:
+        """The number of a kind; from now on also under this spelling of it (``4`` and ``(4,)`` are one size)."""
         if kind not in self._kinds:
             self._kinds.append(kind)
             self._counts.append(0)
-        self._numbers[key] = number = self._kinds.index(kind)
+        self.numbers[key] = number = self._kinds.index(kind)
         return number
+
+    def add(self, number: int) -> None:
+        """One launch of a kind."""
+        self._pending.append(number)
+        if len(self._pending) >= _CHUNK:
+            self._digested()
 
     def _digested(self) -> None:
         if len(self._first) < FIRST:
@@ -78,42 +72,54 @@ def watch_launches(launches: Launches) -> None:
     from warp._src import context
 
     launch = context.launch
+    names = tuple(inspect.signature(launch).parameters)
     resolve: Callable[[Any, Any], int] | None = getattr(context, "_resolve_launch_block_dim", None)
 
+    def kind(kernel: Any, dim: Any, arrays: tuple[str, ...], device: Any, block_dim: Any, adjoint: Any) -> LaunchKind:
+        resolved = warp.get_device(device)
+        size = resolve(resolved, block_dim) if resolve is not None else block_dim or 256
+        return LaunchKind(kernel, _sizes(dim), arrays, resolved.alias, int(size), bool(adjoint))
+
     @functools.wraps(launch)
-    def launching(kernel: Any, dim: Any, *args: Any, **kwargs: Any) -> Any:
-        result = launch(kernel, dim, *args, **kwargs)
+    def launching(*args: Any, **kwargs: Any) -> Any:
+        result = launch(*args, **kwargs)
         # What the launch was given is read afterwards: a call that raises is no work.
-        inputs = kwargs.get("inputs", args[0] if args else ())
-        outputs = kwargs.get("outputs", args[1] if len(args) > 1 else ())
-        stream = kwargs.get("stream", args[5] if len(args) > 5 else None)
-        device = kwargs.get("device", args[4] if len(args) > 4 else None)
-        device = stream.device if stream is not None else warp.get_device(device)
-        adjoint = kwargs.get("adjoint", args[6] if len(args) > 6 else False)
-        asked = kwargs.get("block_dim", args[10] if len(args) > 10 else None)
-        block_dim = resolve(device, asked) if resolve is not None else asked or 256
-        size = dim if type(dim) is int or type(dim) is tuple else _sizes(dim)
-        launches.add((_name(kernel), size, _arrays(kernel, inputs, outputs), device.alias, block_dim, bool(adjoint)))
+        given = kwargs if len(args) == 2 else {**dict(zip(names[2:], args[2:], strict=False)), **kwargs}
+        kernel, dim = args if len(args) == 2 else (_first(args, given, "kernel", 0), _first(args, given, "dim", 1))
+        name, arrays = kernel.__dict__.get(_WORK) or _work(kernel, given)
+        stream, device = given.get("stream"), given.get("device")
+        if stream is not None:
+            device = stream.device
+        if device is None:
+            device = context.runtime.default_device  # type: ignore[attr-defined]
+        if type(device) is not str:
+            device = device.alias
+        if type(dim) is list:
+            dim = tuple(dim)
+        # The key is as the program wrote it, and resolved once.
+        key = (name, dim, arrays, device, given.get("block_dim"), given.get("adjoint", False))
+        number = launches.numbers.get(key)
+        launches.add(launches.numbered(key, kind(*key)) if number is None else number)
         return result
 
     for owner in (context, warp):
         setattr(owner, "launch", launching)  # noqa: B010 - a function of Warp's, replaced
 
 
+def _first(args: Sequence[Any], given: Mapping[str, Any], name: str, position: int) -> Any:
+    return args[position] if len(args) > position else given[name]
+
+
 def _sizes(dim: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in dim) if isinstance(dim, Iterable) else (int(dim),)
 
 
-def _name(kernel: Any) -> str:
-    return str(kernel.func.__name__)
-
-
-def _arrays(kernel: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[str, ...]:
-    """The types of the arrays: those of the signature, of a generic kernel those that are passed."""
+def _work(kernel: Any, given: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """The kernel's name and the types of its arrays: those of the signature, of a generic kernel those passed."""
+    name = str(kernel.func.__name__)
     if kernel.is_generic:
-        return tuple(kind for each in (*inputs, *outputs) if (kind := array_type(each)) is not None)
-    known: tuple[str, ...] | None = kernel.__dict__.get(_ARRAYS)
-    if known is None:
-        types = (array_type(each.type) for each in kernel.adj.args)
-        known = kernel.__dict__[_ARRAYS] = tuple(kind for kind in types if kind is not None)
-    return known
+        passed = (*given.get("inputs", ()), *given.get("outputs", ()))
+        return name, tuple(kind for each in passed if (kind := array_type(each)) is not None)
+    types = (array_type(each.type) for each in kernel.adj.args)
+    found = kernel.__dict__[_WORK] = name, tuple(kind for kind in types if kind is not None)
+    return found

@@ -1,0 +1,271 @@
+"""``builds measure`` on real commands: it changes nothing of them, sees their children, says what it cannot measure."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from installed import environment
+from jsonschema import Draft202012Validator
+
+SCHEMA = json.loads((Path(__file__).parent.parent / "docs" / "builds-schema.json").read_text())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int
+    out: str
+    err: str
+    document: dict[str, Any] | None
+
+
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run ``warplint builds measure`` with these words in the folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str, options: tuple[str, ...] = (), **variables: str) -> Outcome:
+        file = tmp_path / "measured.json"
+        asked = ["builds", "measure", "--json", str(file), "--python", sys.executable, *options, "--", *words]
+        command = [sys.executable, "-m", "warplint", *asked]
+        found = {**environment(tmp_path / "installed"), **variables}
+        ended = subprocess.run(command, capture_output=True, text=True, env=found, timeout=600)
+        document = json.loads(file.read_text()) if file.exists() else None
+        if document is not None:
+            Draft202012Validator(SCHEMA).validate(document)
+        return Outcome(ended.returncode, ended.stdout, ended.stderr, document)
+
+    return run
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# Commands that cannot be measured: one clear line each
+
+
+def last_line(outcome: Outcome) -> str:
+    return outcome.err.strip().splitlines()[-1]
+
+
+def test_a_command_without_warp(measured) -> None:
+    outcome = measured("python", "-c", "print('hello')")
+    assert (outcome.status, outcome.out) == (2, "hello\n")
+    assert "imported Warp in no process that could be watched" in last_line(outcome)
+
+
+def test_a_command_that_fails_keeps_its_exit_status_and_its_output(measured) -> None:
+    outcome = measured("python", "-c", "import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)")
+    assert (outcome.status, outcome.out) == (7, "out\n")
+    assert "err" in outcome.err.splitlines()
+    assert last_line(outcome).startswith(
+        "warplint: the cold run failed with exit status 7, before any of its processes"
+    )
+    assert outcome.document is not None
+    assert (outcome.document["exit_status"], outcome.document["samples"]) == (7, [])
+
+
+def test_a_command_that_is_killed(measured) -> None:
+    outcome = measured("python", "-c", "import os; os.kill(os.getpid(), 11)")
+    assert outcome.status == 128 + 11
+    assert "the cold run ended by a segmentation fault" in last_line(outcome)
+
+
+def test_a_command_that_hangs_is_ended_with_its_children(measured, tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text(
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "open('child', 'w').write(str(child.pid))\n"
+        "time.sleep(600)\n"
+    )
+    outcome = measured("python", "prog.py", options=("--time-limit", "2"))
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "ran into the time limit after 2." in last_line(outcome)
+    child = (tmp_path / "child").read_text()
+    state = Path(f"/proc/{child}/stat")
+    assert not state.exists() or state.read_text().split()[2] == "Z"
+
+
+def test_a_command_that_imports_warp_and_builds_nothing(measured) -> None:
+    outcome = measured("python", "-c", "import warp")
+    assert outcome.status == 2
+    assert last_line(outcome).endswith("imported Warp, but loaded no module: there is nothing to measure")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("no-such-program",), "there is no program no-such-program"),
+        ((), "the command is missing"),
+        (("A=1",), "the command is empty"),
+    ],
+)
+def test_commands_that_do_not_exist(measured, words: tuple[str, ...], told: str) -> None:
+    outcome = measured(*words)
+    assert (outcome.status, outcome.out, outcome.document) == (2, "", None)
+    assert told in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_the_program_cannot_tell_that_it_is_watched(measured, tmp_path: Path) -> None:
+    (tmp_path / "behind").mkdir()
+    (tmp_path / "behind" / "sitecustomize.py").write_text("import builtins\nbuiltins.BEHIND = True\n")
+    (tmp_path / "prog.py").write_text(
+        "import sys\n"
+        "print(__name__, sys.argv, sys.path[0] == sys.argv[1], BEHIND, 'warplint' in sys.modules)\n"
+        "print([entry for entry in sys.path if 'warplint-builds' in entry], sys.stdin.read() == '')\n"
+        "print(sys.modules['sitecustomize'].__file__)\n"
+    )
+    outcome = measured("python", "prog.py", str(tmp_path), PYTHONPATH=path_with(tmp_path, "behind"))
+    first, second, third = outcome.out.splitlines()
+    assert first == f"__main__ ['prog.py', '{tmp_path}'] True True False"
+    assert second == "[] True"
+    assert third == str(tmp_path / "behind" / "sitecustomize.py")
+
+
+def path_with(folder: Path, name: str) -> str:
+    behind = environment(folder / "installed").get("PYTHONPATH")
+    return os.pathsep.join(part for part in (str(folder / name), behind) if part)
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# Commands that build
+
+PROGRAM = """\
+import multiprocessing, os, subprocess, sys
+import warp as wp
+
+wp.config.optimization_level = 0
+
+@wp.kernel
+def one(x: wp.array(dtype=float)):
+    x[wp.tid()] = 1.0
+
+def use(kernel, n):
+    wp.launch(kernel, dim=n, inputs=[wp.zeros(n, dtype=float, device="cpu")], device="cpu")
+
+def main():
+    use(one, 4)
+
+    @wp.kernel
+    def two(x: wp.array(dtype=float)):
+        x[wp.tid()] = 2.0
+
+    use(two, 8)
+    use(two, 8)
+    sys.stdout.flush()
+    child = subprocess.run([sys.executable, "child.py"])
+    forked = multiprocessing.get_context("fork").Process(target=use, args=(one, 2))
+    forked.start()
+    forked.join()
+    print("done", child.returncode, forked.exitcode)
+
+if __name__ == "__main__":
+    main()
+"""
+CHILD = """\
+import warp as wp
+
+wp.config.optimization_level = 0
+
+@wp.kernel
+def small(x: wp.array(dtype=float)):
+    x[wp.tid()] = 3.0
+
+wp.launch(small, dim=1, inputs=[wp.zeros(1, dtype=float, device="cpu")], device="cpu")
+"""
+
+
+@pytest.mark.warp
+def test_builds_of_a_program_and_its_children(measured, tmp_path: Path) -> None:
+    (tmp_path / "prog.py").write_text(PROGRAM)
+    (tmp_path / "child.py").write_text(CHILD)
+    outcome = measured("python", "prog.py")
+    assert outcome.status == 0, outcome.err
+    assert outcome.out.splitlines().count("done 0 0") == 2, "a cold run and a warm one, both to be seen"
+    assert "builds of" not in outcome.out
+    assert outcome.document is not None
+    (sample,) = outcome.document["samples"]
+    first, forked, child = sorted(sample["cold"]["processes"], key=lambda each: -len(each["loads"]) or each["process"])[
+        :3
+    ]
+    if forked["loads"]:
+        forked, child = child, forked
+    assert [load["why"][0]["kind"] for load in first["loads"]] == ["first", "kernel-set"]
+    (cause,) = first["loads"][1]["why"]
+    assert (cause["text"], Path(cause["path"]).name) == ("`two` was defined after the module was loaded", "prog.py")
+    assert PROGRAM.splitlines()[cause["line"] - 1].strip().startswith("def two")
+    assert [load["compiled"] for load in child["loads"]] == [True]
+    assert child["parent"] == first["process"] == forked["parent"]
+    assert [kind["kernel"] for kind in child["launches"]["kinds"]] == ["small"]
+    assert (first["launches"]["counts"], first["launches"]["first"]) == ([1, 2], [0, 1, 1])
+    assert [(kind["kernel"], kind["dim"]) for kind in forked["launches"]["kinds"]] == [("one", [2])]
+    assert all(process["launches"]["complete"] for process in (first, forked, child))
+    summary = outcome.document["summary"]
+    assert (summary["builds_cold"], summary["builds_warm"], summary["cache_reused"]) == (3, 0, True)
+    assert (summary["ceiling"]["builds"], summary["ceiling"]["remaining"]) == (3, 2)
+    assert summary["source_bytes"] > 3 * 2000
+    assert summary["module_work"]["median"] >= summary["native"]["median"] > 0
+    assert summary["compile_elapsed"]["median"] == pytest.approx(sample["cold"]["wall"] - sample["warm"]["wall"])
+    assert "2 of 3 builds would remain if each module were built once" in outcome.err
+    assert "and none was launched: see `warplint rule NVW307`" in outcome.err
+
+
+KERNEL = """\
+import warp as wp
+
+{before}
+wp.config.optimization_level = 0
+
+@wp.kernel
+def one(x: wp.array(dtype=float)):
+    x[wp.tid()] = {value}
+
+{after}
+wp.launch(one, dim=4, inputs=[wp.zeros(4, dtype=float, device="cpu")], device="cpu")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.warp
+@pytest.mark.parametrize(
+    ("before", "after", "value", "told"),
+    [
+        ("", "wp.clear_kernel_cache()", "1.0", "the kernel cache was cleared by `clear_kernel_cache()` (prog.py:10)"),
+        ("wp.config.cache_kernels = False", "", "1.0", "`wp.config.cache_kernels` is off"),
+        ("import time\nNOW = float(time.time())", "", "NOW", "from run to run, `one` has `NOW` = "),
+        (
+            "import shutil, os",
+            "wp.init()\nshutil.rmtree(wp.config.kernel_cache_dir)\nos.makedirs(wp.config.kernel_cache_dir)",
+            "1.0",
+            "the kernel cache was cleared by removing its folder (prog.py:11)",
+        ),
+    ],
+)
+def test_a_cache_that_is_not_reused(measured, tmp_path: Path, before: str, after: str, value: str, told: str) -> None:
+    (tmp_path / "prog.py").write_text(KERNEL.format(before=before, after=after, value=value))
+    outcome = measured("python", "prog.py")
+    assert outcome.status == 0
+    assert "the cache is not reused: the warm run built 1 of 1 module again" in outcome.err
+    assert told in outcome.err
+    assert outcome.document is not None
+    assert outcome.document["summary"]["cache_reused"] is False
+
+
+@pytest.mark.slow
+@pytest.mark.warp
+def test_measurements_that_are_compared(measured, tmp_path: Path) -> None:
+    fixed = KERNEL.format(before="wp.config.enable_backward = False", after="", value="1.0")
+    (tmp_path / "prog.py").write_text(KERNEL.format(before="", after="", value="1.0"))
+    measured("prog.py")
+    (tmp_path / "measured.json").rename(tmp_path / "before.json")
+    (tmp_path / "prog.py").write_text(fixed)
+    measured("python", "-m", "prog")
+    command = [sys.executable, "-m", "warplint", "builds", "compare", "before.json", "measured.json"]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment(tmp_path / "installed"))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.startswith("improvement: bytes of generated source went down")
