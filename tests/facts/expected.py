@@ -166,6 +166,14 @@ EXPECTED: dict[str, dict[str, Places]] = {
         "return from a loop, the sum used there": [("NVW203", "return")],
         "return of the sum from a loop in a function": [("NVW203", "return s")],
     },
+    "p27_replays": {
+        "c[i] = c[i] + x in a function, then sin(c[i])": [("NVW209", "c[i] = c[i] + x")],
+        "c[i] += x in a function, then sin(c[i])": [("NVW209", "c[i] += x")],
+        "atomic_add in a function, then sin(c[i])": [("NVW209", "wp.atomic_add(c, i, x)")],
+        "c[i] = x + 1 in a function, tripled in the kernel, then sin(c[i])": [("NVW209", "c[i] = x + F(1.0)")],
+        "c[i] = c[i] + x and sin(c[i]) in one function": [("NVW209", "c[i] = c[i] + x")],
+        "sin(c[i] x), then c[i] += x in a function": [("NVW104", "c[i] += x")],
+    },
 }
 
 _SINGULAR = (

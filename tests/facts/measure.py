@@ -34,6 +34,7 @@ KERNEL_PROGRAMS = (
     "p24_more2",
     "p25_addonto",
     "p26_breaks",
+    "p27_replays",
 )
 OVERWRITES = "[OVW=1]"
 """The suffix of variants of p08_components that were built with ``enable_vector_component_overwrites``."""

@@ -328,6 +328,8 @@ class Calls(Stores):
             written = {store.path for store in self.ledger.stores[stores:]}
             value = self._with_adjoint(function, values, written, self._custom(value, given, node), value.active)
         if function.replay is not None:
+            for record in self.ledger.stores[stores:]:
+                record.again = False
             tokens = self._replayed(function.replay, values, keywords, node)
             value = value.like(tokens=tokens, components=None, fields=None)
         recomputed = self.ledger.carried & ~union(argument.tokens for argument in given)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from warplint.finding import Span
 from warplint.kernels.ledger import File, Ledger, Needed, StoreRecord, Token, TokenKind
 from warplint.kernels.neighbours import neighbour_reads
+from warplint.kernels.replays import changed_by_replay
 from warplint.kernels.source import text_of
 from warplint.kernels.summary import Cut, KernelFault, KernelFaultKind, Read, StoreKind
 from warplint.kernels.types import Kind
@@ -55,7 +56,8 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
     """All faults of the kernel, in the order of the statements they stand at."""
     consumers = _consumers(ledger)
     drafts: dict[tuple[object, ...], _Draft] = {}
-    lost = (find(ledger, consumers) for find in (_lost, _mutated, _looped, _replayed, _overwritten))
+    finders = (_lost, _mutated, _looped, _replayed, _run_again, _overwritten)
+    lost = (find(ledger, consumers) for find in finders)
     found = itertools.chain(_multiplied(ledger), _cut(ledger), _shared(ledger), _neighbouring(ledger), *lost)
     for key, draft in found:
         known = drafts.setdefault(key, draft)
@@ -150,6 +152,23 @@ def _replayed(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[
             draft = _Draft(kind, token.node, token.file, token.order, None, need.given, set(into), token.path)
             draft.certain = not need.what.startswith("the condition")
             yield (kind, token.node), draft
+
+
+def _run_again(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:
+    """Stores in functions that leave another value when the backward pass runs them again."""
+    kind = KernelFaultKind.STORE_REPLAYED
+    for store, changed in changed_by_replay(ledger):
+        read = [(number, into) for number, into in consumers.items() if ledger.needs[number].tokens & changed]
+        for number, into in read:
+            need = ledger.needs[number]
+            text = text_of(need.node)
+            yield (
+                (kind, store.node),
+                _Draft(kind, store.node, store.file, store.order, None, need.given, set(into), text),
+            )
+        if not read:
+            draft = _Draft(kind, store.node, store.file, store.order, into={store.path}, certain=False)
+            yield (kind, store.node), draft
 
 
 def _cut(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:

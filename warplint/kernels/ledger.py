@@ -118,6 +118,9 @@ class StoreRecord:
     under: tuple[object, ...] = ()
     """The same and loops' bounds, each time that they were met: what stands under no others runs whenever this does."""
 
+    again: bool = False
+    """It stands in a function: the backward pass runs it once more, to have the function's locals."""
+
     @property
     def varies(self) -> int:
         """The dynamic loops in which the index changes."""

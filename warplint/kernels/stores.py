@@ -266,6 +266,7 @@ class Stores(Expressions):
             self.arms(),
             tuple(guard.node for guard in guards),
             tuple(self.conditions),
+            len(self.frame.functions) > 1,
         )
         ledger.stores.append(record)
         ledger.versions[place.path] = ledger.versions.get(place.path, 0) + 1

@@ -136,6 +136,9 @@ class KernelFaultKind(str, enum.Enum):
     """An operand of ``where`` whose adjoint is not finite just where the condition does not select it: 0 * inf."""
     SHARED_STORE = "shared-store"
     """All threads assign values of their own to one element: the last one wins, the adjoint credits another one."""
+    STORE_REPLAYED = "store-replayed"
+    """A store in a function: the backward pass runs it again and leaves another value than the forward pass did, which
+    an adjoint of the same kernel reads (``detail`` says where). Not ``certain``: no adjoint here reads it."""
     ATOMIC_REPLAYED = "atomic-replayed"
     """The value that an atomic returned is needed: the backward pass runs it again, or does not, and gets another."""
 
