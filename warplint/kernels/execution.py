@@ -15,10 +15,11 @@ from typing import Any
 from warplint.finding import Span
 from warplint.kernels import types
 from warplint.kernels.arithmetic import Value, applied, single
+from warplint.kernels.builtins import table
 from warplint.kernels.contents import UNSEEN, Index, Unseen
 from warplint.kernels.expressions import COMPARED, OPERATORS
 from warplint.kernels.handles import Bound, Handle, constructed, forget, further, loaded, stored, with_part
-from warplint.kernels.singular import KINKS, LOGARITHMS
+from warplint.kernels.singular import KINKS
 from warplint.kernels.source import (
     Adjoint,
     Builtin,
@@ -424,11 +425,15 @@ class Execution:
 
 
 def _is_singular(name: str, operands: list[Value]) -> bool:
-    if name == "div" and len(operands) == 2:
-        return operands[1] == 0 and isinstance(operands[1], float)
-    if name == "pow" and len(operands) == 2:
-        return operands[0] == 0 and isinstance(operands[1], (int, float)) and operands[1] < 1
-    return name in LOGARITHMS and len(operands) == 1 and operands[0] == 0
+    position = table().singular.get(name, len(operands))
+    if position >= len(operands) or not _is_zero(operands[position]):
+        return False
+    return name != "pow" or (isinstance(operands[1], (int, float)) and operands[1] < 1)
+
+
+def _is_zero(operand: Value) -> bool:
+    """Whether a real number is zero; of a vector, one component."""
+    return any(map(_is_zero, operand)) if isinstance(operand, tuple) else isinstance(operand, float) and operand == 0
 
 
 def _is_kink(name: str, operands: list[Value]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from warplint.kernels import types
 from warplint.kernels.builtins import Derivative, table
 from warplint.kernels.ledger import Arms, DangerRecord, File, Ledger
-from warplint.kernels.singular import SINGULAR, dangerous, kinked, sign_of
+from warplint.kernels.singular import dangerous, kinked, sign_of
 from warplint.kernels.source import Scope
 from warplint.kernels.summary import Cut, PointKind
 from warplint.kernels.types import COMPOSITES, Kind, Type
@@ -101,14 +101,17 @@ class Operations:
 
     def apply(self, name: str, arguments: list[Value], node: ast.AST) -> Value:
         """The value of builtin ``name`` on ``arguments``, by the table of builtins."""
+        if name == "mul" and len(arguments) == 2 and all(each.type.kind is Kind.TRANSFORM for each in arguments):
+            name = "transform_multiply"
         derivative = self.table.derivative(name)
         if derivative is Derivative.FLAT:
             return self.flat(arguments, node=node)
         if derivative is Derivative.MISSING:
             return self.flat(arguments, Cut.NONDIFFERENTIABLE, node)
+        arguments = self._without_missing(name, arguments, node)
         value = self.linear(arguments)
         value.sign = sign_of(name, arguments, node)
-        if value.active and name in SINGULAR:
+        if value.active and (name == "exp" or name in self.table.singular):
             value.dangers |= self._danger(name, arguments, value.active, node)
         elif value.active and kinked(name, arguments):
             value.dangers |= self._dangerous(node, 0, value.active, PointKind.KINK, guarded=True)
@@ -119,6 +122,19 @@ class Operations:
                 if argument.type.kind in COMPOSITES:
                     self.ledger.readers[argument] = self.ledger.readers.get(argument, 0) | needs
         return value
+
+    def _without_missing(self, name: str, arguments: list[Value], node: ast.AST) -> list[Value]:
+        """The arguments, those cut off that the builtin's adjoint gives nothing to."""
+        composite = any(argument.type.kind in COMPOSITES for argument in arguments)
+        missing = self.table.missing(name, composite=composite)
+        if not missing:
+            return arguments
+        return [
+            self.flat([argument], Cut.NONDIFFERENTIABLE, node).like(type=argument.type)
+            if number in missing
+            else argument
+            for number, argument in enumerate(arguments)
+        ]
 
     def _danger(self, name: str, arguments: list[Value], active: int, node: ast.AST) -> int:
         """The bit of a singular operation, or 0."""
@@ -142,8 +158,9 @@ class Operations:
             tokens = union(argument.tokens for argument in arguments)
             return self.need(tokens, union(argument.active for argument in arguments), node)
         needs = 0
-        for argument, positions in zip(arguments, self.table.reads[name], strict=False):
+        for number, argument in enumerate(arguments):
             if argument.active:
+                positions = self.table.reads(name, number, len(arguments))
                 tokens = union(arguments[position].tokens for position in positions if position < len(arguments))
                 needs |= self.need(tokens, argument.active, node)
         return needs

@@ -1,7 +1,7 @@
 """Where operations are singular: which operand must stay away from zero, and what is known to.
 
-Measured on Warp 1.19: ``sqrt``, ``cbrt``, ``log``, division and powers below one have infinite derivatives at zero;
-``length``, ``normalize``, ``acos`` and ``asin`` are guarded.
+The table of builtins says which operands those are. Measured on Warp 1.19: ``sqrt``, ``cbrt``, ``log``, division and
+powers below one have infinite derivatives at zero; ``length``, ``normalize``, ``acos`` and ``asin`` are guarded.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
+from warplint.kernels.builtins import table
 from warplint.kernels.values import ABSENT, Sign, Value
 
 GUARD = 1e-3
 """A positive constant up to this size, added to something, is meant to keep it away from zero."""
 
-LOGARITHMS = frozenset(("sqrt", "cbrt", "log", "log2", "log10"))
 KINKS = frozenset(("abs", "min", "max"))
 """Operations whose derivative jumps: where a number is zero, where two operands are equal."""
-
-SINGULAR = LOGARITHMS | {"exp", "div", "pow"}
 
 
 def dangerous(name: str, arguments: Sequence[Value]) -> Value | None:
@@ -38,14 +36,11 @@ def kinked(name: str, arguments: Sequence[Value]) -> bool:
 
 
 def _operand(name: str, arguments: Sequence[Value]) -> int | None:
-    if name in LOGARITHMS or name == "exp":
-        return 0 if arguments else None
-    if name == "div" and len(arguments) == 2:
-        return 1
     if name == "pow" and len(arguments) == 2:
         exponent = arguments[1].constant
         return 0 if isinstance(exponent, (int, float)) and exponent < 1 else None
-    return None
+    position = 0 if name == "exp" else table().singular.get(name)
+    return position if position is not None and position < len(arguments) else None
 
 
 def sign_of(name: str, arguments: Sequence[Value], node: ast.AST) -> Sign:
