@@ -97,6 +97,8 @@ def test_unique_modules_of_one_kernel_are_one_family() -> None:
     two = load(content("k", 4, "k2", constants={"c": "2"}), module="k_9876fedc", unique=True)
     assert second(one, two)[1] == "`k` has `c` = 2, had 1"
     assert not ceiling(run(process(one, two))).needless, "each of them is another kernel"
+    more = replace(one, hash="k1-k3", contents=(*one.contents, content("k", 4, "k3", types="int32", instance=True)))
+    assert ceiling(run(process(one, two, more))).remaining == 2, "the instances of one kernel could be there at once"
 
 
 # ------------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from warplint import __version__, cli, config
+from warplint.builds import command_line
 from warplint.catalogue import catalogue, table
 from warplint.report.renderers import FORMATS
 
@@ -77,7 +78,8 @@ def test_the_settings_shown_are_settings_with_their_defaults() -> None:
 @pytest.mark.parametrize("document", ["README.md", "docs/json.md"])
 def test_options_and_formats_that_are_named_exist(document: str) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
-    known = {option for action in cli.check_parser()._actions for option in action.option_strings}
+    parsers = [cli.check_parser(), *command_line.parser()._subparsers._group_actions[0].choices.values()]  # type: ignore
+    known = {option for parser in parsers for action in parser._actions for option in action.option_strings}
     others = {"--all", "--steps", "--hook-stage", "--to"}  # of `warplint rule`, and of other programs
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= known | others
     assert set(re.findall(r"--format (\w+)", text)) <= set(FORMATS) | {"markdown"}

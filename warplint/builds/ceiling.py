@@ -53,7 +53,7 @@ def ceiling(run: RunSeen) -> Ceiling:
             if exact in seen:
                 needless.append(each)
             else:
-                groups.setdefault(exact if load.unique else (*family(load), load.block_dim), []).append(each)
+                groups.setdefault((load.module, *family(load), load.block_dim), []).append(each)
             seen.add(exact)
         needless += [each for group in groups.values() for each in _beside_longest(group)]
     return Ceiling(builds, sum(load.milliseconds for load in run.built) / 1000, tuple(needless))

@@ -39,7 +39,7 @@ def main(words: Sequence[str]) -> int:
         UsageError: the command or a file is not there, or a word is missing.
     """
     cut = words.index("--") if "--" in words else len(words)
-    options = _parser().parse_args(words[:cut])
+    options = parser().parse_args(words[:cut])
     if options.what == "compare":
         return _compare(options)
     if not words[cut + 1 :]:
@@ -47,9 +47,10 @@ def main(words: Sequence[str]) -> int:
     return _measure(options, words[cut + 1 :])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="warplint builds", description="What a program builds, and what that costs.")
-    kinds = parser.add_subparsers(dest="what", required=True, metavar="measure|compare")
+def parser() -> argparse.ArgumentParser:
+    """The words of ``warplint builds``."""
+    whole = argparse.ArgumentParser(prog="warplint builds", description="What a program builds, and what that costs.")
+    kinds = whole.add_subparsers(dest="what", required=True, metavar="measure|compare")
     measuring = kinds.add_parser(
         "measure",
         usage="warplint builds measure [--samples N] [--json FILE] -- COMMAND ...",
@@ -69,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     comparing.add_argument("before", metavar="BEFORE.json")
     comparing.add_argument("after", metavar="AFTER.json")
-    return parser
+    return whole
 
 
 def _samples(word: str) -> int:

@@ -63,6 +63,9 @@ class Explained:
         return any(cause.kind is not CauseKind.FIRST for cause in self.causes)
 
 
+LONGEST = 80
+"""Characters of a list of types that are told."""
+
 _SUFFIX = re.compile(r"_[0-9a-f]{8,}$")
 _LIBRARY = re.compile(r"/lib/python3[^/]*/(?!site-packages/|dist-packages/)")
 
@@ -142,7 +145,8 @@ def _kernels(before: ModuleLoad, after: ModuleLoad) -> Iterator[Cause]:
             text = f"`{content.defined[2]}` {_changed(old, content)}"
             yield Cause(CauseKind.CONTENT, text, _definition(content, after))
         elif content.instance:
-            text = f"`{content.defined[2]}` met new argument types ({content.types})"
+            types = content.types if len(content.types) <= LONGEST else f"{content.types[:LONGEST]}…"
+            text = f"`{content.defined[2]}` met new argument types ({types})"
             yield Cause(CauseKind.OVERLOAD, text, place(after.at))
         else:
             text = f"`{content.defined[2]}` was defined after the module was loaded"

@@ -1,0 +1,93 @@
+"""What watching costs a command that `warplint builds measure` runs: cold and warm, against the plain command.
+
+    python tests/bench/builds_overhead.py [--rounds N] [-- COMMAND ...]
+
+Each round runs the command four times in turn: plain and watched, cold and warm, in fresh kernel caches, so that what
+else the machine does falls on both sides alike. Wall time is what people wait for; the processor time of the command
+and its children is steadier on a machine that is shared. Both are told as medians over the rounds, with the targets:
+5 % of a cold run, 0.2 s of a warm one. Exit status 1 where the processor time misses a target.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import sys
+import tempfile
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from warplint.builds.observe import Invocation, invocation, observe
+from warplint.runner.process import Limits, accompany
+from warplint.runner.protocol import RUN_VARIABLE
+
+COLD_SHARE, WARM_SECONDS = 0.05, 0.2
+LIMITS = Limits(1800.0)
+DEFAULT = Path(__file__).parent / "builds_program.py"
+
+Times = dict[tuple[str, str], list[float]]
+"""Seconds by (plain or watched, cold or warm), one for each round."""
+
+
+def main() -> int:
+    """Measure, print a line for each kind of run, and judge."""
+    words = sys.argv[1:]
+    cut = words.index("--") if "--" in words else len(words)
+    parser = argparse.ArgumentParser(description="What watching builds costs.")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args(words[:cut])
+    command = invocation(words[cut + 1 :] or ["python", str(DEFAULT)], sys.executable)
+    wall: Times = {}
+    processor: Times = {}
+    for number in range(options.rounds):
+        for how in ("plain", "watched") if number % 2 else ("watched", "plain"):
+            with tempfile.TemporaryDirectory(prefix="builds-overhead-") as cache:
+                for state in ("cold", "warm"):
+                    before = _spent()
+                    seconds = _watched(command, cache) if how == "watched" else _plain(command, cache)
+                    wall.setdefault((how, state), []).append(seconds)
+                    processor.setdefault((how, state), []).append(_spent() - before)
+    return 0 if _told("wall", wall) | _told("processor", processor) == 0 else 1
+
+
+def _watched(command: Invocation, cache: str) -> float:
+    return observe(command, cache, LIMITS).ended.seconds
+
+
+def _plain(command: Invocation, cache: str) -> float:
+    environment: Mapping[str, str] = {
+        **os.environ,
+        **command.environment,
+        "WARP_CACHE_PATH": os.path.join(cache, "warp"),
+        "CUDA_CACHE_PATH": os.path.join(cache, "cuda"),
+        RUN_VARIABLE: uuid.uuid4().hex,
+    }
+    return accompany(command.words, environment, LIMITS).seconds
+
+
+def _spent() -> float:
+    """Processor seconds of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _told(name: str, times: Times) -> int:
+    """Print the medians; the number of missed targets, which counts for processor time alone."""
+    median = {key: statistics.median(values) for key, values in times.items()}
+    more = {state: median["watched", state] - median["plain", state] for state in ("cold", "warm")}
+    share = more["cold"] / median["plain", "cold"]
+    for state in ("cold", "warm"):
+        plain, watched = median["plain", state], median["watched", state]
+        ratio = f"{watched / plain:.3f} x, {more[state]:+.3f} s"
+        print(f"{name:9} {state}: plain {plain:.2f} s, watched {watched:.2f} s, {ratio}")
+    missed = (share > COLD_SHARE) + (more["warm"] > WARM_SECONDS)
+    limits = f"at most {COLD_SHARE:.0%} and {WARM_SECONDS} s"
+    print(f"{name:9} added: {share:+.1%} to the cold run, {more['warm']:+.3f} s to the warm one; {limits}")
+    return missed if name == "processor" else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
