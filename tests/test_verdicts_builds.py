@@ -152,3 +152,80 @@ def test_only_a_cache_of_the_runs_own_is_cleared(tmp_path: Path, monkeypatch: py
     assert kept.exists()
     assert own.problem is not None
     assert own.problem.startswith(f"the program keeps its kernels in a cache of its own ({kept.parent}")
+
+
+def found(path: str, code: str, line: int, **fields: object) -> Finding:
+    return Finding(code, "name", Severity.WARNING, Span(path, line, 1), "m", **fields)  # type: ignore[arg-type]
+
+
+def test_what_a_person_would_try_first_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        "import tempfile",
+        "import warp as wp",
+        "",
+        "wp.clear_kernel_cache()",
+        "wp.config.kernel_cache_dir = tempfile.mkdtemp()",
+        "cache = wp.config.kernel_cache_dir = tempfile.mkdtemp()",
+        'wp.set_module_options({"fast_math": True})',
+        "wp.set_module_options(options)",
+    ]
+    (tmp_path / "prog.py").write_text("\n".join([*lines, ""]))
+
+    def tried(*findings: Finding) -> list[str]:
+        texts = remedied(findings, Project.for_paths(["prog.py"]))
+        return texts["prog.py"].splitlines() if texts else []
+
+    assert tried(found("prog.py", "NVW306", 4)) == [*lines[:3], "pass", *lines[4:]]
+    assert tried(found("prog.py", "NVW306", 5)) == [*lines[:4], "pass", *lines[5:]]
+    assert tried(found("prog.py", "NVW306", 6)) == [], "the name is used elsewhere, perhaps"
+    moved = ["import tempfile", "import warp as wp", lines[6], *lines[2:6], "pass", lines[7]]
+    assert tried(found("prog.py", "NVW302", 7)) == moved
+    assert tried(found("prog.py", "NVW302", 8)) == [], "what the options are is not known so early"
+    both = tried(found("prog.py", "NVW306", 4), found("prog.py", "NVW302", 7))
+    assert (both[2], both[4], both[7]) == (lines[6], "pass", "pass")
+
+
+MAPS = """\
+import warp as wp
+
+wp.config.optimization_level = 0
+
+@wp.kernel
+def one(x: wp.array(dtype=float)):
+    x[wp.tid()] = 1.0
+
+wp.clear_kernel_cache()
+x = wp.zeros(3, dtype=float, device="cpu")
+wp.launch(one, dim=3, inputs=[x], device="cpu")
+wp.set_module_options({"fast_math": True})
+wp.launch(one, dim=3, inputs=[x], device="cpu")
+for c in (1.0, 2.0):
+    y = wp.map(lambda v: v + c, x)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.warp
+def test_each_harm_of_one_program_is_confirmed_by_its_own_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prog.py").write_text(MAPS)
+    at = Anchor(kernel=Span("prog.py", 15), write=Span("prog.py", 15))
+    mapped = found("prog.py", "NVW304", 15, anchor=at)
+    cleared = found("prog.py", "NVW306", 9)
+    late = found("prog.py", "NVW302", 12, anchor=Anchor(module="__main__"))
+    needless = found("prog.py", "NVW307", 1, anchor=Anchor(kernel=Span("prog.py", 6), module="__main__"))
+    options = RunOptions(python=sys.executable, limits=Limits(300.0))
+    findings = [mapped, cleared, late, needless]
+    compared = compare(for_script("prog.py"), options, findings, Project.for_paths(["prog.py"]))
+    reasons = []
+    for finding in findings:
+        verdict = by_build_count(finding, [compared])
+        assert verdict is not None
+        assert verdict.status is Status.CONFIRMED, verdict
+        reasons.append(verdict.reason)
+    assert reasons[0] == "the kernel that Warp writes for this call was built 2 times in one run"
+    assert reasons[1] == "2 builds in a second run on the cache that the first one filled; without it 0"
+    assert reasons[2].endswith("2 builds in a fresh cache, 1 when it is repaired")
+    assert "bytes of generated source become" in reasons[3]
+    assert compared.ceiling == 1

@@ -59,6 +59,11 @@ class Builds:
         return sum(load.milliseconds for load in self.cold if load.compiled)
 
     @property
+    def needed(self) -> int:
+        """What would remain of the cold builds if each module were built once for each device and block size."""
+        return len({(load.module, load.device, load.block_dim) for load in self.cold if load.compiled})
+
+    @property
     def modules(self) -> tuple[str, ...]:
         """The modules by name."""
         return tuple(dict.fromkeys(load.module for load in self.cold))
@@ -75,6 +80,12 @@ class Comparison:
     before: Builds
     after: Builds | None = None
     without_adjoints: Builds | None = None
+
+    @property
+    def ceiling(self) -> int:
+        """The cold builds that would remain if all that was found were repaired."""
+        repaired = self.after if self.after is not None and self.after.problem is None else self.before
+        return min(repaired.needed, self.before.needed)
 
 
 def count(command: Command, options: RunOptions, texts: Mapping[str, str] | None = None) -> Builds:

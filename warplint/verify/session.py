@@ -15,6 +15,7 @@ from warplint.discovery import Discovered
 from warplint.finding import Experiment, Finding, Status, Verdict
 from warplint.lint import judge as apply_rules
 from warplint.project import Project
+from warplint.report import words
 from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Verification
 from warplint.rule import Rule
 from warplint.runner import RunOptions, RunResult, check_kernels, run
@@ -111,7 +112,7 @@ class _Session:
             builds=tuple(count for each in measured.builds for count in _build_counts(each.before)),
             programs=tuple(_program(each, self.settings.verify.device) for each in runs),
             errors=tuple(errors),
-            notes=kept,
+            notes=(*kept, *(_ceiling(each) for each in measured.builds if each.before.problem is None)),
         )
 
     def _kept(self, commands: Sequence[Command], runs: Sequence[Evidence], errors: list[str]) -> tuple[str, ...]:
@@ -253,6 +254,16 @@ def _build_counts(builds: Builds) -> Iterable[BuildCount]:
 def _interpretation(recorded: Recorded) -> Interpretation:
     """What the rules look at: a run as one possible run."""
     return Interpretation(recorded.trace, recorded.summary_of, source_of=recorded.source_of)
+
+
+def _ceiling(compared: Comparison) -> str:
+    """What would remain of a program's builds; an honest line where none is needless."""
+    before, remaining = compared.before, compared.ceiling
+    if remaining == before.built_cold and not before.built_warm:
+        return f"{before.command}: nothing is built redundantly; {words.counted(remaining, 'build')} in a fresh cache"
+    again = f", {before.built_warm} in a second run" if before.built_warm else ""
+    left = f"{remaining} would remain if every finding about builds were repaired"
+    return f"{before.command}: {words.counted(before.built_cold, 'build')} in a fresh cache{again}; {left}"
 
 
 def _program(evidence: Evidence, device: str | None) -> ProgramRun:
