@@ -73,7 +73,7 @@ def _loop(statement: str, after: str = "b[i] = s", bound: str = "range(n)") -> s
         (_loop("s = wp.sin(s) + a[k]", bound="range(2 * 2)"), "wp.sin(s)"),
         (_loop("s = advance(s, a[k])"), "wp.sin(s)"),
         ("b[i] = product(a, n)", "s *= values[k]"),
-        ("s = float(0.0)\nj = int(0)\nwhile j < n:\n    s += a[j] * a[j]\n    j += 1\nb[i] = s", "a[j] * a[j]"),
+        ("s = float(0.0)\nj = int(0)\nwhile j < n:\n    s += a[j] * a[j]\n    j += 1\nb[i] = s", "a[j]"),
         ("s = float(0.0)\nj = int(0)\nfor k in range(n):\n    s += a[j] * a[j]\n    j += 1\nb[i] = s", "a[j] * a[j]"),
         ("s = float(0.0)\np = float(1.0)\nfor k in range(n):\n    s += p * a[k]\n    p += c[k]\nb[i] = s", "p * a[k]"),
     ],

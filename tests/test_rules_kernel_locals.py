@@ -32,6 +32,10 @@ COMPONENTS = {
     "once": "v = wp.vec2()\nv[0] = x[0]\nv[1] = x[1]\nl[0] = wp.dot(v, v)",
     "over constants": "v = wp.vec2(1.0, 1.0)\nv[0] = x[0]\nl[0] = wp.dot(v, v)",
     "added to": "v = wp.vec2(x[0], x[1])\nv[0] += x[2]\nl[0] = wp.dot(v, v)",
+    "added to by name": "v = wp.vec2(x[0], x[1])\nv.x += x[2]  # expect: NVW202\nl[0] = wp.dot(v, v)",
+    "added to after a use of the whole": (
+        "v = wp.vec2(x[0], x[1])\ns = wp.dot(v, v)\nv[0] += x[2]  # expect: NVW202\nl[0] = s + v[0]"
+    ),
     "of a transform": (
         "t = wp.transform()\nt.p = wp.vec3(x[0], x[1], 0.0)\nt.q = wp.quat(0.0, 0.0, x[2], 1.0)\n"
         "l[0] = wp.length_sq(wp.transform_point(t, wp.vec3(1.0, 2.0, 3.0)))"

@@ -41,8 +41,8 @@ differences of that one launch.
 ## Limits
 
 A warning only where the kernel is launched on a tape, gradient flows through the old component and the result matters
-to the loss; otherwise information. The first assignment after `wp.vec3()`, `+=` and `-=`, one assignment in each arm of
-a branch, and components of array elements are right and stay silent.
+to the loss; otherwise information. The first assignment after `wp.vec3()`, `v[0] += e` (not `v.x += e`, which stores
+the sum), one assignment in each arm of a branch, and components of array elements are right and stay silent.
 """
 
 from __future__ import annotations

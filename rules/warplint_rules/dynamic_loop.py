@@ -12,6 +12,9 @@ Warp keeps one copy of each local. The backward pass runs the body again from th
 the values that the local had: products are differentiated with values of other iterations. With an index kept by hand
 the gradients land one element late, the last one out of bounds.
 
+The same copy serves what stood before the loop: `b[i] = t * t` is differentiated with the `t` that a later loop leaves.
+And the adjoint of a `while` loop goes from its first iteration to the last, so that only sums come out right.
+
 ## Example
 
 ```python
@@ -56,7 +59,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from warplint.finding import Experiment, Finding, Severity
-from warplint.kernels.summary import LEFT_BEHIND, KernelFault, KernelFaultKind
+from warplint.kernels.summary import LEFT_BEHIND, OUT_OF_ORDER, KernelFault, KernelFaultKind
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Kernel, Launch
@@ -73,6 +76,11 @@ def _what(fault: KernelFault) -> str:
         return (
             f"`{fault.operation}` leaves the loop that makes `{fault.detail}`: the adjoint starts at the last "
             "iteration that the bound allows, whatever the loop did; the gradient is wrong as soon as this is reached"
+        )
+    if fault.steers == OUT_OF_ORDER:
+        return (
+            f"the adjoint of a `while` loop goes from its first iteration to the last, as the loop did: what later "
+            f"iterations make of `{fault.detail}` comes too late for earlier ones, so the gradient is wrong"
         )
     how = f"{fault.steers} `{fault.operation}` needs" if fault.steers else f"the adjoint of `{fault.operation}` needs"
     harm = "the gradients land at other elements, and may be written out of bounds"

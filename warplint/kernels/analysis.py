@@ -116,6 +116,8 @@ class _Analysis:
         parameters = {argument.arg: self._parameter_value(argument, of) for argument, of in self.types.items()}
         frame = Frame(self.source.scope, self.file, parameters, functions=(node,))
         interpreter = Interpreter(self.ledger, frame, self.source.max_unroll, unrolled_steps)
+        for argument in self.types:
+            parameters[argument.arg] = interpreter.variable(argument.arg, parameters[argument.arg], argument)
         try:
             interpreter.block(node.body)
         except Overrun as overrun:

@@ -190,7 +190,7 @@ class Calls(Stores):
 
     def _converted(self, of: Type, node: ast.Call, values: list[Value] | None = None) -> Value:
         """A constructor or a cast."""
-        arguments = self.arguments(node) if values is None else values
+        arguments = list(map(self.copied, self.arguments(node) if values is None else values))
         if of.kind is Kind.SCALAR:
             return self._cast(of, arguments, node)
         value = self.linear(arguments)
@@ -221,8 +221,8 @@ class Calls(Stores):
     def _new_struct(self, struct: Struct, node: ast.Call) -> Value:
         """A new instance of a struct."""
         fields = types.fields(struct)
-        given = dict(zip(fields, map(self.evaluate, node.args), strict=False))
-        given.update({each.arg: self.evaluate(each.value) for each in node.keywords if each.arg})
+        given = {name: self.copied(self.evaluate(each)) for name, each in zip(fields, node.args, strict=False)}
+        given.update({each.arg: self.copied(self.evaluate(each.value)) for each in node.keywords if each.arg})
         values = {name: given.get(name) or Value(type=of) for name, of in fields.items()}
         of_struct = Type(Kind.STRUCT, None, struct.node.name, struct=struct)
         return self.linear(given.values()).like(type=of_struct, fields=values)
@@ -326,14 +326,18 @@ class Calls(Stores):
         value = self._executed(function, values, keywords, node)
         if function.adjoint is Adjoint.CUSTOM:
             written = {store.path for store in self.ledger.stores[stores:]}
+            for store in self.ledger.stores[stores:]:
+                store.value = self._custom(without(store.value, self.ledger.carried), given, node)
+                store.needs, store.multiplier = store.value.needs, 0
             value = self._with_adjoint(function, values, written, self._custom(value, given, node), value.active)
         if function.replay is not None:
             for record in self.ledger.stores[stores:]:
                 record.again = False
             tokens = self._replayed(function.replay, values, keywords, node)
             value = value.like(tokens=tokens, components=None, fields=None)
-        recomputed = self.ledger.carried & ~union(argument.tokens for argument in given)
-        return without(value, recomputed) if recomputed else value
+        own = union(self.ledger.variables.get(argument, 0) for argument in given)
+        recomputed = (self.ledger.carried | own) & ~union(argument.tokens for argument in given)
+        return without(value, recomputed) if recomputed else self.copied(value)
 
     def _executed(
         self, function: Function, values: Sequence[Value], keywords: Mapping[str, Value], node: ast.Call
@@ -376,9 +380,15 @@ class Calls(Stores):
                 value = self.evaluate(defaults[parameter.arg])
             else:
                 value = NOTHING
-            if value.type.kind is Kind.UNKNOWN:
-                value = value.like(type=self.annotation(parameter.annotation, function.scope))
-            self.frame.locals[parameter.arg] = value.like(fixed=False) if value.fixed else value
+            self.frame.locals[parameter.arg] = self._passed(parameter, value, function)
+
+    def _passed(self, parameter: ast.arg, value: Value, function: Function) -> Value:
+        """An argument as the parameter: a variable of its own, which the caller's adjoint reads from the caller's."""
+        if value.fixed or value in self.ledger.variables:
+            value = value.like(fixed=False, tokens=self.read(value))
+        if value.type.kind is Kind.UNKNOWN:
+            value = value.like(type=self.annotation(parameter.annotation, function.scope))
+        return self.variable(parameter.arg, value, parameter)
 
     def _write_back(self, function: Function, node: ast.Call, final: Mapping[str, Value]) -> None:
         """Parameters annotated ``wp.ref[T]`` change the caller's variable."""
@@ -402,7 +412,7 @@ class Calls(Stores):
         self.ledger.custom_adjoint = True
         arguments = self.linear(given)
         active = value.active | arguments.active
-        needs = arguments.needs | self.need(value.tokens | arguments.tokens, active, node)
+        needs = arguments.needs | self.need(value.tokens | union(map(self.read, given)), active, node)
         cuts = arguments.cuts  # what stops gradient inside is not differentiated
         return value.like(active=active, needs=needs, cuts=cuts, dangers=0, components=None, fields=None)
 

@@ -77,7 +77,20 @@ class Expressions(Elements, ABC):
         known = self.frame.locals.get(node.id)
         if known is None:
             return self.captured(node.id)
-        return self._contributing(known) if known in self.ledger.watched else known
+        if known in self.ledger.watched:
+            return self._contributing(known)
+        return self._chained(known) if known in self.ledger.chained else known
+
+    def summand(self, node: ast.Name) -> Value:
+        """A variable as something is added to it, which is what a ``while`` loop may do."""
+        known = self.frame.locals.get(node.id)
+        return known if known is not None and known in self.ledger.chained else self.name(node)
+
+    def _chained(self, variable: Value) -> Value:
+        """A use of a variable that a ``while`` loop carries: its gradient comes too late for the one of the sum."""
+        use = needing(variable, self.ledger.chained[variable])
+        self.ledger.variables[use] = self.ledger.variables.get(variable, 0)
+        return use
 
     def _contributing(self, variable: Value) -> Value:
         """A further use of a variable whose adjoint a custom adjoint assigns: what this use contributes is lost."""
@@ -197,7 +210,7 @@ class Expressions(Elements, ABC):
 
     def sequence(self, node: ast.Tuple | ast.List) -> Value:
         """A tuple of values."""
-        parts = tuple(self.evaluate(part) for part in node.elts)
+        parts = tuple(self.copied(self.evaluate(part)) for part in node.elts)
         return self.linear(parts).like(type=types.TUPLE, components=parts)
 
     def sliced(self, node: ast.Slice) -> Value:

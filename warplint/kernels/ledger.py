@@ -8,6 +8,7 @@ some tokens, if gradient flows through given paths; it hangs on values and arriv
 from __future__ import annotations
 
 import ast
+import dataclasses
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -56,6 +57,8 @@ class TokenKind(enum.Enum):
     """What a variable's other uses contribute to its adjoint, where a custom adjoint assigns it."""
     OMITTED = "omitted"
     """The adjoint of an argument that a custom adjoint leaves out."""
+    VARIABLE = "variable"
+    """A local variable's own memory: gone for adjoints of operations that read it, if a later loop assigns it."""
     UNSELECTED = "unselected"
     """An operand of ``where`` that is singular where it is not selected."""
 
@@ -193,6 +196,11 @@ class Ledger:
     symbols: dict[str, object] = field(default_factory=dict)
     carried: int = 0
     """The tokens of locals that dynamic loops overwrite."""
+    variables: dict[Value, int] = field(default_factory=dict)
+    """Locals that some loop of their function assigns, as they were bound: the token that is their own memory."""
+    chained: dict[Value, int] = field(default_factory=dict)
+    """Locals that a ``while`` loop carries, as its body sees them: the need of whatever gradient uses them otherwise
+    than to add to them."""
     lane_names: dict[int, str] = field(default_factory=dict)
     loops: dict[tuple[object, ...], int] = field(default_factory=dict)
     branches: int = 0
@@ -254,6 +262,13 @@ class Ledger:
             return value
         token = Token(TokenKind.READ, path, "", "", self.order, node, file)
         return value.like(tokens=value.tokens | self.token(token, ()))
+
+    def lose(self, variable: Value, name: str, loop: ast.AST) -> None:
+        """A loop assigns a variable bound before it: its memory is another's when adjoints of earlier reads run."""
+        for number in members(self.variables.get(variable, 0)):
+            if not self.carried >> number & 1:
+                self.tokens[number] = dataclasses.replace(self.tokens[number], path=name, node=loop)
+                self.carried |= 1 << number
 
     def share_elements(self, a: int, b: int) -> bool:
         """Whether two sets of tokens stand on one array element, wherever each of them read it."""

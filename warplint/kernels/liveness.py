@@ -48,6 +48,37 @@ def facts_of(loop: ast.For | ast.While) -> LoopFacts:
     return LoopFacts(carried, frozenset(names.assigned), first_break(loop.body), returns, len(nodes), statics)
 
 
+@functools.lru_cache(maxsize=4096)
+def assigned_in_loops(function: ast.AST) -> frozenset[str]:
+    """The locals that some loop in a function assigns, unless it is as short as to be unrolled anyway."""
+    loops = (each for each in ast.walk(function) if isinstance(each, (ast.For, ast.While)) and not _is_short(each))
+    return frozenset().union(*(facts_of(loop).assigned for loop in loops))
+
+
+def _is_short(loop: ast.For | ast.While) -> bool:
+    """``for k in range(3)``, without a ``break``."""
+    if isinstance(loop, ast.While) or not isinstance(loop.iter, ast.Call) or _last_name(loop.iter.func) != "range":
+        return False
+    bounds = [each.value for each in loop.iter.args if isinstance(each, ast.Constant) and isinstance(each.value, int)]
+    return len(bounds) == len(loop.iter.args) and max(bounds) <= SHORT and facts_of(loop).leaves is None
+
+
+def is_sum(node: ast.AST) -> bool:
+    """Whether an assignment only adds to what it assigns: ``s += e``, ``s = s + e``, ``s = s - e``."""
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, (ast.Add, ast.Sub))
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.BinOp) or len(node.targets) != 1:
+        return False
+    target, value = ast.unparse(node.targets[0]), node.value
+    if isinstance(value.op, ast.Add) and ast.unparse(value.right) == target:
+        return True
+    return isinstance(value.op, (ast.Add, ast.Sub)) and ast.unparse(value.left) == target
+
+
+SHORT = 8
+"""Iterations that hardly anybody forbids Warp to unroll (``max_unroll``)."""
+
+
 def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from warplint.kernels import types
 from warplint.kernels.calls import Calls
 from warplint.kernels.ledger import Mark, Token, TokenKind
-from warplint.kernels.liveness import LoopFacts, facts_of
+from warplint.kernels.liveness import LoopFacts, facts_of, is_sum
 from warplint.kernels.operations import Condition, End, Environment, Exit, LoopExits
-from warplint.kernels.summary import LEFT_BEHIND
+from warplint.kernels.summary import LEFT_BEHIND, OUT_OF_ORDER, StoreKind
 from warplint.kernels.types import Kind
 from warplint.kernels.values import ABSENT, Sign, Value, constant, members, union
 
@@ -146,6 +146,9 @@ class Loops(Calls):
     def _fixpoint(self, loop: Loop) -> None:
         """Run the body until what comes in stops growing; only the last pass leaves records."""
         before = Exit(dict(self.frame.locals), ())
+        if loop.loses_locals:
+            for name in loop.facts.assigned & before.locals.keys():
+                self.ledger.lose(before.locals[name], name, loop.node)
         entry = {**before.locals, **self._carried(loop, before.locals)}
         for remaining in reversed(range(MOST_PASSES)):
             mark = self.ledger.mark()
@@ -157,6 +160,7 @@ class Loops(Calls):
                 self.ledger.rollback(mark)
             entry.update(grown)
         self._left_behind(loop, mark)
+        self._in_order(loop, mark)
         leaving = self.meet([before, *ends, *breaks])
         self.frame.locals = {**leaving, **dict(self._after(loop, leaving, condition))}
 
@@ -236,8 +240,32 @@ class Loops(Calls):
         if not loop.loses_locals or value.local or value.type.kind in (Kind.STRUCT, Kind.TILE):
             return value
         token = Token(kind, name, "", "", self.ledger.order, loop.node, self.frame.file)
-        value.tokens |= self.ledger.token(token, (loop.node, self.frame.functions))
+        lost = self.ledger.token(token, (loop.node, self.frame.functions))
+        if kind is TokenKind.CARRIED and isinstance(loop.node, ast.While):
+            self.ledger.variables[value] = lost
+            self.ledger.chained[value] = self.need(lost, value.active, loop.node.test, OUT_OF_ORDER)
+        else:
+            value.tokens |= lost
         return value
+
+    def _in_order(self, loop: Loop, since: Mark) -> None:
+        """Stores in a ``while`` loop: its adjoint goes from the first iteration to the last, as the loop did.
+
+        So the gradient of an element that later iterations build on is not complete when it is handed on, and of
+        several stores to one element the first one gets what the last one should. Measured.
+        """
+        if not isinstance(loop.node, ast.While):
+            return
+        tokens = (token for token in self.ledger.tokens if token.kind is TokenKind.READ and token.loops & loop.bit)
+        reads = [(token.path, token.node) for token in tokens]
+        for record in self.ledger.stores[since.stores :]:
+            own = set(ast.walk(record.node)) if is_sum(record.node) else set()
+            again = record.kind is StoreKind.STORE and not own and not record.varies & loop.bit
+            built_on = any(path == record.path and node not in own for path, node in reads)
+            if built_on or (again and record.value.varies & loop.bit):
+                token = Token(TokenKind.CARRIED, record.path, "", "", self.ledger.order, loop.node, self.frame.file)
+                bit = self.ledger.token(token, (loop.node, self.frame.functions, "order"))
+                record.needs |= self.need(bit, record.value.active, record.node, OUT_OF_ORDER)
 
 
 def _same(a: Value | None, b: Value | None) -> bool:

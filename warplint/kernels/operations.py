@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from warplint.kernels import types
 from warplint.kernels.builtins import Derivative, table
-from warplint.kernels.ledger import Arms, DangerRecord, File, Ledger
+from warplint.kernels.ledger import Arms, DangerRecord, File, Ledger, Token, TokenKind
+from warplint.kernels.liveness import assigned_in_loops
 from warplint.kernels.singular import dangerous, kinked, sign_of
 from warplint.kernels.source import Scope
 from warplint.kernels.summary import Cut, PointKind
@@ -155,15 +156,41 @@ class Operations:
     def _read_by_adjoint(self, name: str, derivative: Derivative, arguments: list[Value], node: ast.AST) -> int:
         """The needs of one nonlinear operation."""
         if derivative is Derivative.NONLINEAR:
-            tokens = union(argument.tokens for argument in arguments)
+            tokens = union(map(self.read, arguments))
             return self.need(tokens, union(argument.active for argument in arguments), node)
         needs = 0
         for number, argument in enumerate(arguments):
             if argument.active:
                 positions = self.table.reads(name, number, len(arguments))
-                tokens = union(arguments[position].tokens for position in positions if position < len(arguments))
+                tokens = union(self.read(arguments[position]) for position in positions if position < len(arguments))
                 needs |= self.need(tokens, argument.active, node)
         return needs
+
+    def variable(self, name: str, value: Value, made: ast.AST) -> Value:
+        """A value as the variable ``name`` holds it from ``made`` on.
+
+        Warp has one variable for each assignment, but a dynamic loop stores back into those from before it. So what
+        reads the variable itself (not a value made from it) is wrong in the backward pass, which comes to it after the
+        loop. Measured: ``t = a[i]``, ``b[i] = t * t``, then a loop with ``t += …``.
+        """
+        if name not in assigned_in_loops(self.frame.functions[-1]) or value.places or value.local:
+            return value
+        if value.type.kind in (Kind.STRUCT, Kind.TILE):
+            return value
+        if value in self.ledger.variables:
+            value = value.like()
+        token = Token(TokenKind.VARIABLE, name, "", "", self.ledger.order, made, self.frame.file)
+        identity = (made, self.frame.functions, self.ledger.order)
+        self.ledger.variables[value] = self.ledger.token(token, identity)
+        return value
+
+    def copied(self, value: Value) -> Value:
+        """A value that is no longer the variable that it is read from."""
+        return value.like() if value in self.ledger.variables else value
+
+    def read(self, value: Value) -> int:
+        """What an adjoint that reads a value stands on: its tokens, and the variable that holds it, if one does."""
+        return value.tokens | self.ledger.variables.get(value, 0)
 
     def need(self, tokens: int, given: int, node: ast.AST, what: str = "") -> int:
         """The bit of a need at a node of the file being executed."""
@@ -201,15 +228,16 @@ class Operations:
 
     def steered(self, value: Value, indices: Iterable[Value], node: ast.AST) -> Value:
         """A value that indices select: their values are needed where gradient flows through what is selected."""
-        tokens = depends = 0
+        tokens = depends = read = 0
         for index in indices:
             tokens |= index.tokens
             depends |= index.depends
-        if not tokens and not depends:
+            read |= self.read(index)
+        if not read and not depends:
             return value
         return value.like(
             tokens=value.tokens | tokens,
-            needs=value.needs | self.need(tokens, value.active, node, "the index in "),
+            needs=value.needs | self.need(read, value.active, node, "the index in "),
             depends=value.depends | depends,
             cuts=value.cuts | self.ledger.cut(depends, Cut.FLAT),
         )

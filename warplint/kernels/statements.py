@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from warplint.kernels import types
-from warplint.kernels.liveness import facts_of
+from warplint.kernels.liveness import facts_of, is_sum
 from warplint.kernels.loops import Loops
 from warplint.kernels.operations import Condition, End, Environment, Exit
 from warplint.kernels.summary import LEFT_BEHIND
@@ -37,11 +37,23 @@ class Interpreter(Loops):
 
     def assignment(self, node: ast.Assign) -> None:
         """``a = b``; ``a, b = c, d``. A name's copy is a variable of its own, and no constant to Warp."""
-        value = self.evaluate(node.value)
+        value = self._summed(node) if is_sum(node) else self.evaluate(node.value)
         if isinstance(node.value, (ast.Name, ast.Attribute)) and (value.fixed or not value.places):
             value = value.like(fixed=False)
         for target in node.targets:
             self.assign(target, value, node)
+
+    def _summed(self, node: ast.Assign) -> Value:
+        """The value of ``s = s + e``."""
+        sum_, target = node.value, node.targets[0]
+        assert isinstance(sum_, ast.BinOp)
+        return self.operator(sum_.op, self._term(sum_.left, target), self._term(sum_.right, target), sum_)
+
+    def _term(self, node: ast.expr, target: ast.expr) -> Value:
+        """A term of a sum that is assigned to ``target``."""
+        if isinstance(node, ast.Name) and isinstance(target, ast.Name) and node.id == target.id:
+            return self.summand(node)
+        return self.evaluate(node)
 
     def annotated_assignment(self, node: ast.AnnAssign) -> None:
         """``a: T = b``."""
@@ -97,7 +109,8 @@ class Interpreter(Loops):
         for name, value in first.items():
             other = second.get(name)
             if other is not value:
-                merged[name] = value if other is None else self.chosen(joined(value, other), condition)
+                chosen = value if other is None else self.chosen(joined(value, other), condition)
+                merged[name] = self.variable(name, chosen, condition.node)
         return merged
 
     def returns(self, node: ast.Return) -> End:

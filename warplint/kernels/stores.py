@@ -9,6 +9,7 @@ from warplint.kernels import types
 from warplint.kernels.elements import component_keys, index_text, positions
 from warplint.kernels.expressions import Expressions
 from warplint.kernels.ledger import Mutation, StoreRecord, Token, TokenKind
+from warplint.kernels.liveness import is_sum
 from warplint.kernels.summary import Cut, StoreKind
 from warplint.kernels.types import COMPOSITES, Kind, Type
 from warplint.kernels.values import ABSENT, Place, Value, joined, needing, union
@@ -102,15 +103,17 @@ class Stores(Expressions):
             old = self._followed(target.owner, target.steps, node)
             value = self._replaced_in_place(old, value, target, statement, TokenKind.REASSIGNED)
             self.ledger.filled.update((loop, target.name) for loop in self.loop_nodes)
-            readers = self.ledger.readers.get(target.owner, 0)
-            if readers:
-                self.ledger.mutations.append(self._mutation(statement, readers))
+            self._mutate(target.owner, statement)
         updated = self._updated(target.owner, target.steps, value, statement)
         self.ledger.readers[updated] = self.ledger.readers.get(target.owner, 0)
         self.frame.locals[target.name] = updated
 
-    def _mutation(self, statement: ast.AST, readers: int) -> Mutation:
-        return Mutation(statement, self.frame.file, self.ledger.order, readers, self._innermost_loop())
+    def _mutate(self, composite: Value, statement: ast.AST) -> None:
+        """Note that a component changes in the one copy of a composite, where some adjoint has read the whole of it."""
+        readers = self.ledger.readers.get(composite, 0)
+        if readers:
+            place = (statement, self.frame.file, self.ledger.order)
+            self.ledger.mutations.append(Mutation(*place, readers, self._innermost_loop()))
 
     def _innermost_loop(self) -> ast.AST | None:
         return self.loop_nodes[-1] if self.loop_nodes else None
@@ -121,14 +124,18 @@ class Stores(Expressions):
             value = value.like(symbol=self.ledger.lane_symbol(value.lane, name), components=None)
         elif not value.symbol and value.type.floating is not True and not value.places:
             value = value.like(symbol=self.ledger.own_symbol(name, (statement, self.ledger.order)))
-        self.frame.locals[name] = value
+        held = self.variable(name, value, statement)
+        before = self.frame.locals.get(name, held)
+        if before in self.ledger.chained and is_sum(statement):
+            self.ledger.chained[held] = self.ledger.chained[before]
+        self.frame.locals[name] = held
 
     # -- augmented assignments -----------------------------------------------------------------------------------
 
     def augment(self, node: ast.AugAssign) -> None:
         """``target op= value``."""
         if isinstance(node.target, ast.Name):
-            old = self.evaluate(node.target)
+            old = self.summand(node.target) if is_sum(node) else self.evaluate(node.target)
             value = self.operator(node.op, old, self.evaluate(node.value), node)
             self.bind(node.target.id, value.like(local=True) if old.local else value, node)
             return
@@ -139,9 +146,20 @@ class Stores(Expressions):
         elif target.name in self.frame.locals:
             old = self._followed(target.owner, target.steps, node.target)
             value = self.operator(node.op, old, self.evaluate(node.value), node)
-            if not isinstance(node.op, _ACCUMULATING) and self._ends_in_composite(target, node.target):
-                value = self._replaced_in_place(old, value, target, node, TokenKind.COMPONENT)
-            self.frame.locals[target.name] = self._updated(target.owner, target.steps, value, node)
+            if self._ends_in_composite(target, node.target):
+                value = self._augmented_in_place(old, value, target, node)
+            updated = self._updated(target.owner, target.steps, value, node)
+            self.ledger.readers[updated] = self.ledger.readers.get(target.owner, 0)
+            self.frame.locals[target.name] = updated
+
+    def _augmented_in_place(self, old: Value, value: Value, target: Target, node: ast.AugAssign) -> Value:
+        """A component's new value. Measured: ``v[0] += e`` adds in place, ``v.x += e`` stores a sum as ``v.x = …``."""
+        self._mutate(target.owner, node)
+        if not isinstance(node.op, _ACCUMULATING):
+            return self._replaced_in_place(old, value, target, node, TokenKind.COMPONENT)
+        if target.steps[-1].attribute:
+            return self._replaced_in_place(old, value, target, node, TokenKind.REASSIGNED)
+        return value
 
     def _augment_element(self, place: Place, target: Target, value: Value, node: ast.AugAssign) -> None:
         """``a[i] += e`` adds, ``a[i] *= e`` multiplies in place, anything else loads, computes and stores."""
@@ -160,7 +178,7 @@ class Stores(Expressions):
         product = self.linear([value]).like(
             active=(value.active | own) if own else 0,
             depends=value.depends | ledger.path_bit(place.path),
-            needs=value.needs | self.need(value.tokens, own, node),
+            needs=value.needs | self.need(self.read(value), own, node),
         )
         self.store(place, target, StoreKind.MULTIPLY, product, node, value.active if own else 0)
 
@@ -275,7 +293,7 @@ class Stores(Expressions):
     def _needs_of_place(self, place: Place, value: Value, node: ast.AST) -> int:
         """Where and under which conditions a value goes is needed for its gradient and for the destination's."""
         ledger, active = self.ledger, value.active
-        tokens = union(index.tokens for index in place.indices)
+        tokens = union(map(self.read, place.indices))
         needs = ledger.need(tokens, active, node, self.frame.file, "the index in ", destination=True)
         for by in self.conditions:
             needs |= ledger.need(by.tokens, active, by.node, by.file, by.what, destination=True)

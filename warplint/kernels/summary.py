@@ -104,6 +104,10 @@ LEFT_BEHIND = "what is left behind by"
 """DYNAMIC_LOOP: how a ``break`` or ``return`` that leaves the loop steers what the loop makes."""
 
 
+OUT_OF_ORDER = "the order of the iterations of"
+"""DYNAMIC_LOOP: the adjoint of a ``while`` loop goes from its first iteration to the last (``KernelFault.steers``)."""
+
+
 class KernelFaultKind(str, enum.Enum):
     """Faults that lie wholly inside the kernel; each belongs to one rule of the NVW2 group."""
 

@@ -1,0 +1,104 @@
+"""What loops do to variables from before them, and to the order of adjoints. All measured, on Warp 1.19."""
+
+from __future__ import annotations
+
+import pytest
+from kernel_sources import fault_lines, kernel
+
+from warplint.kernels.summary import OUT_OF_ORDER, KernelFaultKind
+
+LOOP = KernelFaultKind.DYNAMIC_LOOP
+FUNCTION = """
+@wp.func
+def squared(x: float, y: float):
+    z = x * y
+    return z * z
+
+@wp.func
+def advanced(x: float, y: float):
+    z = x * y
+    for k in range(int(y)):
+        x += y
+    return z + x
+"""
+
+
+def faulty(body: str) -> list[str]:
+    summary = kernel(body, "a: R, b: R, c: R, d: R, n: int, v: V, w: V", FUNCTION)
+    assert summary.complete, summary.why
+    return fault_lines(summary, LOOP)
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("t = a[i] * c[i]\nb[i] = t * t\nfor k in range(n):\n    t += a[k]\nd[i] = t", "t * t"),
+        ("t = float(0.5)\nb[i] = a[i] * t\nfor k in range(n):\n    t += 0.3\nd[i] = t", "a[i] * t"),
+        ("t = a[i]\nb[i] = t * t\nfor k in range(n):\n    t = c[k]\n    d[k] = t", "t * t"),
+        ("t = a[i]\nif c[i] > 0.0:\n    t = t * 3.0\nb[i] = t * t\nfor k in range(n):\n    t += c[k]", "t * t"),
+        ("p = wp.vec3(a[i])\nb[i] = wp.dot(p, p)\nfor k in range(n):\n    p += v[k]\nw[i] = p", "wp.dot(p, p)"),
+        ("t = a[i]\nb[i] = squared(t, c[i])\nfor k in range(n):\n    t += c[k]\nd[i] = t", "x * y"),
+        ("b[i] = advanced(a[i], c[i])", "x * y"),
+        ("j = int(0)\nb[5] = a[j]\nwhile j < n:\n    d[0] += c[1]\n    j += 1", "a[j]"),
+        (
+            "for m in range(n):\n    t = a[i] * c[m]\n    b[i] += t * t\n"
+            "    for k in range(n):\n        t += a[k]\n    d[i] += t",
+            "t * t",
+        ),
+    ],
+)
+def test_a_variable_that_a_later_loop_assigns_is_lost_for_what_reads_it_before(body, place):
+    assert place in faulty(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "t = a[i]\nu = t\nb[i] = u * u\nfor k in range(n):\n    t = c[k]\nd[i] = t",
+        "t = a[i]\nb[i] = 2.0 * t\nfor k in range(n):\n    t += c[k]\nd[i] = t",
+        "t = a[i]\nif t > 1.5:\n    b[i] = c[i]\nfor k in range(n):\n    t += c[k]\nd[i] = t",
+        "t = a[i]\nb[i] = t * t\nfor k in range(3):\n    t += a[k]\nd[i] = t",
+        "t = a[i]\nb[i] = t * t\nt = float(0.0)\nfor k in range(n):\n    t += a[k]\nd[i] = t",
+        "t = a[i]\nu = wp.vec3(t, t, t)\nb[i] = u[0] * u[1]\nfor k in range(n):\n    t += a[k]\nd[i] = t",
+        "for k in range(n):\n    t = a[k]\n    b[k] = t * t\n    t = c[k]\n    d[k] = t",
+    ],
+)
+def test_values_made_from_a_variable_are_not_lost(body):
+    assert faulty(body) == []
+
+
+WHILE = "s = float(0.0)\nj = int(0)\nwhile j < n:\n{}\n    j += 1\nd[0] = s"
+
+
+def while_(*lines: str) -> str:
+    return WHILE.format("\n".join(f"    {line}" for line in lines))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        while_("s += a[j + 1] * a[j + 1]"),
+        while_("s = s + a[j + 1]", "b[j + 1] = a[j + 1]"),
+        while_("t = a[j + 1]", "s = s - t * t", "b[j + 1] += t"),
+        while_("s += a[j + 1]", "if s > 0.5:", "    b[j + 1] += a[j + 1]"),
+        while_("b[7] = b[7] + a[j + 1]"),
+        while_("b[7] += a[j + 1]"),
+    ],
+)
+def test_the_body_of_a_while_loop_is_run_again_as_it_was(body):
+    assert faulty(body) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        while_("s = 0.9 * s + a[j + 1]"),
+        while_("s += a[j + 1]", "b[j + 1] = s"),
+        while_("b[j + 1] = 0.9 * b[j + 0] + a[j + 1]"),
+        while_("x = b[j + 0]", "b[j + 1] += a[j + 1]", "d[j + 1] = x"),
+        while_("b[7] = a[j + 1]"),
+    ],
+)
+def test_the_adjoint_of_a_while_loop_goes_the_wrong_way(body):
+    summary = kernel(body, "a: R, b: R, c: R, d: R, n: int")
+    assert {fault.steers for fault in summary.faults if fault.kind is LOOP} == {OUT_OF_ORDER}
