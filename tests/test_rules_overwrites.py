@@ -433,3 +433,26 @@ def relax(s: State):
 """
     body = "s = State()\ns.y = wp.clone(x)\nwp.launch(relax, 3, inputs=[s])\nwp.launch(ssq, 3, inputs=[s.y, l])"
     check(tmp_path, taped(body, before=kernel))
+
+
+def test_a_value_read_before_a_store_of_a_constant_is_still_made_of_what_was_there(tmp_path: Path) -> None:
+    check(
+        tmp_path,
+        f"""{PRELUDE}
+@wp.kernel
+def take(a: A, b: A):
+    i = wp.tid()
+    t = a[i] * a[i]
+    a[i] = 0.0  # expect: NVW104
+    b[i] = wp.sin(t)
+
+x, l = arr([0.7, 1.3, -0.4]), zer(1)
+y, z = zer(), zer()
+with wp.Tape() as tape:
+    wp.launch(nl, 3, inputs=[x, y])
+    wp.launch(take, 3, inputs=[y, z])
+    wp.launch(ssq, 3, inputs=[z, l])
+tape.backward(l)
+print(x.grad.numpy())
+""",
+    )

@@ -49,6 +49,9 @@ def answers(cases: Sequence[Case], folder: Path) -> list[Answer]:
 
 
 def _answer(findings: Sequence[Finding]) -> Answer:
+    broken = [each.message for each in findings if each.code.startswith("NVW9")]
+    if broken:
+        raise RuntimeError(broken[0])
     adjoint = [each for each in findings if each.code in ADJOINT_CODES]
     for severity, verdict in ((Severity.WARNING, Verdict.WRONG), (Severity.INFO, Verdict.UNDECIDED)):
         deciding = [each for each in adjoint if each.severity is severity]

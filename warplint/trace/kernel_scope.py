@@ -12,6 +12,7 @@ from warplint.trace import events
 from warplint.trace.lookup import MISSING, global_value, look_up
 from warplint.trace.machine import Machine
 from warplint.trace.values import (
+    ArrayType,
     Class,
     Environment,
     External,
@@ -56,6 +57,8 @@ class EnvironmentScope:
     def _of_value(self, value: Value) -> Meaning | None:
         if isinstance(value, (bool, int, float, str, bytes, tuple, type(None))):
             return kernels.Constant(value)
+        if isinstance(value, ArrayType) and value.expression is not None:
+            value = value.expression
         if isinstance(value, External):
             return _external(value)
         if isinstance(value, Native):

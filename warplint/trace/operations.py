@@ -60,6 +60,8 @@ class Step:
     store: Store | None = None
     severed: tuple[tuple[Array, Cut], ...] = ()
     """The arrays from which gradient would come, but for an operation in the kernel that stops it."""
+    read_before: bool = False
+    """The launch read the destination before this store: its later steps may go back to the old contents."""
 
     @property
     def seq(self) -> int:
@@ -150,9 +152,10 @@ def _launch(event: Launch, summary: KernelSummary | None, memories: Mapping[int,
     data = {path: array for path, array in arrays.items() if not array.gradient}
     gradients = {path: array for path, array in arrays.items() if array.gradient}
     read = summary.read_paths | {read.path for read in summary.reads}
+    first_reads = _first_reads(summary, data)
     return Operation(
         event,
-        tuple(_step(event, store, data, memories) for store in summary.stores if store.path in data),
+        tuple(_step(event, store, data, memories, first_reads) for store in summary.stores if store.path in data),
         _bound(read, data),
         resolved=event.complete and summary.complete,
         gradients_read=_bound(read, gradients),
@@ -161,7 +164,23 @@ def _launch(event: Launch, summary: KernelSummary | None, memories: Mapping[int,
     )
 
 
-def _step(event: Launch, store: Store, data: Mapping[str, Array], memories: Mapping[int, Memory]) -> Step:
+def _first_reads(summary: KernelSummary, data: Mapping[str, Array]) -> Mapping[int, int]:
+    """The number of the first statement that reads each memory."""
+    first: dict[int, int] = {}
+    for read in summary.reads:
+        if read.path in data:
+            memory = data[read.path].memory
+            first[memory] = min(read.order, first.get(memory, read.order))
+    return first
+
+
+def _step(
+    event: Launch,
+    store: Store,
+    data: Mapping[str, Array],
+    memories: Mapping[int, Memory],
+    first_reads: Mapping[int, int],
+) -> Step:
     dest = data[store.path]
     return Step(
         event=event,
@@ -178,6 +197,7 @@ def _step(event: Launch, store: Store, data: Mapping[str, Array], memories: Mapp
         order=store.order,
         store=store,
         severed=tuple((data[path], why) for path, why in store.severed if path in data),
+        read_before=first_reads.get(dest.memory, store.order) < store.order,
     )
 
 

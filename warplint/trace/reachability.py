@@ -142,13 +142,18 @@ def _forward(
 ) -> tuple[tuple[frozenset[int], ...], tuple[bool, ...]]:
     varied = {leaf for leaf in leaves if rules.holds_gradient(Array(leaf))}
     carried, was_varied = [], []
+    launch, replaced = -1, set[int]()
     for step, counts, given, receives in zip(rules.window.steps, counted, sources, into, strict=True):
-        arriving = given & varied if receives else _NOTHING
+        if step.seq != launch:
+            launch, replaced = step.seq, set()
+        arriving = given & (varied | replaced) if receives else _NOTHING
         carried.append(arriving)
         was_varied.append(step.dest.memory in varied)
         if arriving:
             varied.add(step.dest.memory)
         elif counts and step.covers and step.kind is StoreKind.STORE:
+            if step.read_before and step.dest.memory in varied:
+                replaced.add(step.dest.memory)
             varied.discard(step.dest.memory)
     return tuple(carried), tuple(was_varied)
 
@@ -158,13 +163,17 @@ def _backward(
 ) -> tuple[tuple[bool, ...], tuple[bool, ...], frozenset[int]]:
     live = set(roots)
     matters, is_live = [False] * len(into), [False] * len(into)
+    launch, wanted = -1, set[int]()
     for position in range(len(into) - 1, -1, -1):
         step = rules.window.steps[position]
         is_live[position] = step.dest.memory in live
         if not (into[position] and is_live[position]):
             continue
         matters[position] = True
-        if rules.consumes(step):
+        if step.seq != launch:
+            launch, wanted = step.seq, set()
+        if rules.consumes(step) and not (step.read_before and step.dest.memory in wanted):
             live.discard(step.dest.memory)
         live |= sources[position]
+        wanted |= sources[position]
     return tuple(matters), tuple(is_live), frozenset(live)

@@ -240,9 +240,13 @@ def leaves_of(steps: Iterable[Step], memories: Mapping[int, Memory]) -> frozense
     """The memories that are read before the steps write them, and may have a gradient (if only it were passed on)."""
     written: set[int] = set()
     leaves: set[int] = set()
+    launch, replaced = -1, set[int]()
     for step in steps:
+        if step.seq != launch:
+            written |= replaced
+            launch, replaced = step.seq, set()
         for array in (*step.active, *(array for array, _ in step.severed)):
             if array.memory not in written and has_gradient(array, memories) is not False:
                 leaves.add(array.memory)
-        written.add(step.dest.memory)
+        (replaced if step.read_before else written).add(step.dest.memory)
     return frozenset(leaves)

@@ -79,9 +79,10 @@ class External:
 
 @dataclass(frozen=True)
 class ArrayType(External):
-    """``wp.array(dtype=…)`` as a type, with the name of its element type where known."""
+    """``wp.array(dtype=…)`` as a type, with the name of its element type where known, and the expression."""
 
     element: str | None = None
+    expression: TypeExpression | None = field(default=None, compare=False)
 
 
 class Environment:

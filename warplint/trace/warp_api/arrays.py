@@ -19,6 +19,7 @@ from warplint.trace.values import (
     External,
     Native,
     Record,
+    TypeExpression,
     UnknownValue,
     Value,
     sources_of,
@@ -115,7 +116,8 @@ def _full_like(machine: Machine, call: Call) -> Value:
 def _array(machine: Machine, call: Call) -> Value:
     """``wp.array(data=, dtype=, shape=, ptr=, copy=, grad=, requires_grad=)``."""
     if not call.has(0, "data") and not call.has(4, "ptr") and not call.has(2, "shape") and not call.has(6, "length"):
-        return ArrayType("warp.array", dtype_name(call.get(1, "dtype")))
+        expression = TypeExpression(call.node, machine.frame.environment) if call.node is not None else None
+        return ArrayType("warp.array", dtype_name(call.get(1, "dtype")), expression)
     data, pointer = call.get(0, "data"), call.kwargs.get("ptr")
     dtype = dtype_name(call.get(1, "dtype"))
     shape = shape_of(machine, call.kwargs["shape"]) if "shape" in call.kwargs else None
