@@ -53,7 +53,7 @@ WIDTHS = {
 }
 INTEGERS = {"int32": "wp.int32(2)", "uint32": "wp.uint32(7)", "bool": "True", "int": "2"}
 SPECIAL = (0.0, 1.0, -1.0)
-COMPONENTWISE = frozenset(("cw_div",))
+COMPONENTWISE = frozenset(("cw_div", "div", "div_approx"))
 SAME = {"mul": "transform_multiply"}
 """Of two transforms it is another builtin, with another row."""
 

@@ -260,3 +260,28 @@ def test_a_fault_in_a_function_stands_in_the_function():
     (fault,) = [each for each in found if each.kind is KernelFaultKind.INPLACE_MULTIPLY]
     assert (fault.given, fault.operation) == ({"a"}, "values[k] *= factor")
     assert [each.kind for each in found if each.certain] == [fault.kind]
+
+
+CHOLESKY = """
+@wp.func
+def root(n: int, a: R, l: R):
+    for j in range(n):
+        s = a[j]
+        for k in range(j):
+            s -= l[k] * l[k]
+        l[j] = wp.sqrt(s)
+
+@wp.func_grad(root)
+def adj_root(n: int, a: R, l: R):
+    for j in range(n):
+        wp.adjoint[a][j] += wp.adjoint[l][j]
+"""
+
+
+def test_what_a_function_with_a_custom_adjoint_stores_is_not_differentiated_inside():
+    summary = kernel("root(3, a, b)", before="R = wp.array(dtype=float)" + CHOLESKY)
+    assert not [fault for fault in summary.faults if fault.kind is KernelFaultKind.DYNAMIC_LOOP]
+    assert not summary.points
+    assert store_to(summary, "b").active == {"a", "b"}
+    plain = kernel("root(3, a, b)", before="R = wp.array(dtype=float)" + CHOLESKY.partition("@wp.func_grad")[0])
+    assert [fault for fault in plain.faults if fault.kind is KernelFaultKind.DYNAMIC_LOOP]

@@ -48,6 +48,7 @@ class _Draft:
     into: set[str] = field(default_factory=set)
     what: str = ""
     loop: ast.AST | None = None
+    loop_file: File | None = None
     steers: str = ""
     certain: bool = True
 
@@ -74,7 +75,7 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
             text_of(draft.node),
             draft.what,
             read_of(draft.read) if draft.read is not None else None,
-            span_of(draft.loop, draft.file) if draft.loop is not None else None,
+            span_of(draft.loop, draft.loop_file or draft.file) if draft.loop is not None else None,
             draft.steers.strip(),
             draft.certain,
         )
@@ -205,7 +206,7 @@ def _looped(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tu
         for token in map(ledger.tokens.__getitem__, members(need.tokens & ledger.carried)):
             if (token.node, token.path) not in ledger.filled:
                 draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path)
-                draft.loop, draft.steers = token.node, need.what
+                draft.loop, draft.loop_file, draft.steers = token.node, token.file, need.what
                 found[token.node].append((bool(need.what), need.order, draft))
     for loop, ranked in found.items():
         ever = [rank for rank in ranked if not isinstance(rank[2].node, (ast.Break, ast.Return))]
