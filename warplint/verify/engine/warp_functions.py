@@ -47,6 +47,13 @@ def custom_adjoints(kernel: Any) -> tuple[CustomAdjoint, ...]:
     return tuple(found.values())
 
 
+def hooks_of(kernel: Any) -> Any:
+    """The machine code of a kernel on the CPU, built now; whatever stands in the way is raised."""
+    import warp
+
+    return kernel.module.load(warp.get_device("cpu")).get_kernel_hooks(kernel)
+
+
 def _called(adjoint: Any, seen: set[int]) -> Iterator[Any]:
     """The user's functions that this code calls, and those that they call; overloads apart."""
     try:

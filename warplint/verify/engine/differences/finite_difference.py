@@ -45,6 +45,8 @@ EPS64 = 2.0**-52
 
 FIRST = (3e-2, 1e-2, 3e-3)
 """Where most programs are both smooth and above the noise."""
+DUST = 1e-5
+"""A gradient of this share of the slopes beside a plateau is what rounding leaves of a zero, and nothing swallowed."""
 LARGE = (1.0, 1e1, 1e2, 1e3, 1e4)
 """Steps that wake an objective in which smaller changes are absorbed."""
 TOLERANCE = 0.02
@@ -391,7 +393,7 @@ def _judge_still(ladder: Ladder, ad: float) -> _Verdict:
     for step in (1e-1, 3e-1, *LARGE):
         moved = ladder.sample(step)
         if not moved.still:
-            negligible = abs(ad) <= TOLERANCE * moved.steepest
+            negligible = abs(ad) <= DUST * moved.steepest
             return _judge_plateau(ladder, ad) or _dead(ladder, ad) if negligible else _dead(ladder, ad)
     sample = ladder.sample(3e-1)
     nowhere = f"the objective does not move at any step up to {ladder.samples[0].width:.0e}"

@@ -27,6 +27,7 @@ from warplint.verify.engine.execution.memory import Memory
 from warplint.verify.engine.execution.operations import KernelCall
 from warplint.verify.engine.judging.adjoint_check import check_adjoints
 from warplint.verify.engine.judging.arbiter import Reserve
+from warplint.verify.engine.judging.contributions import Summed, may_be_swallowed
 from warplint.verify.engine.judging.culprits import Culprits, places
 from warplint.verify.engine.judging.host_loop import HostLoop
 from warplint.verify.engine.judging.launch_check import check_launches, first_launches
@@ -128,6 +129,8 @@ class Judge:
             found = self._measurer.measure(group, window, self._effort(group, window, remaining))
             if found.status is GradientStatus.INCONCLUSIVE and self._may_try_harder(group):
                 found = self._measurer.measure(group, window, FULL)
+            if may_be_swallowed(found) and group.used is not None:
+                found = Summed(self.analysis, self._clock).measure(group, window, found)
         except NotExact as error:
             return self._record(group, inconclusive(str(error)))
         except OutOfBudget:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +58,13 @@ class Seeded:
 Term = Loss | Seeded
 
 
+class Runnable(Protocol):
+    """What may stand in the place of an operation."""
+
+    def run(self) -> None:
+        """Do it on the memory as it is."""
+
+
 @dataclass
 class Frozen:
     """An operation that hands gradients on to data (an optimiser's step): repeated as it came out, not run again."""
@@ -67,6 +76,9 @@ class Frozen:
         """Put its results there."""
         for memory, contents in self.images:
             memory.write(contents)
+
+
+Step = Operation | Frozen | Runnable
 
 
 class Window:
@@ -95,6 +107,7 @@ class Window:
         self._log = machine.log
         self._held = held
         self._all: list[Operation | Frozen] = []
+        self._steps: list[Step] = []
         self._everything = self._prepare()
         self._steps = list(self._needed())
         self._base = self._worth_restoring()
@@ -109,11 +122,11 @@ class Window:
         self.seconds = time.perf_counter() - began
 
     def _run_everything(self) -> None:
-        self._steps, self._base = self._all, self._everything
+        self._steps, self._base = list(self._all), self._everything
 
     def check(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf) -> None:
         """Compare a moved evaluation with one that leaves nothing out; fall back to that where they differ."""
-        if self._steps is self._all:
+        if len(self._steps) == len(self._all):
             return
         short = self.evaluate(rewrites, move, leaf)
         steps, base = self._steps, self._base
@@ -150,7 +163,7 @@ class Window:
         for step in self._steps:
             if isinstance(step, Frozen):
                 written.update(memory for memory, _ in step.images)
-            elif not isinstance(step, BackwardBegin):
+            elif isinstance(step, Operation) and not isinstance(step, BackwardBegin):
                 written.update(where.memory for where, _ in self._analysis.writes(step))
         kept = Contents()
         kept.saved = {memory: copy for memory, copy in self._everything.saved.items() if memory in written}
@@ -253,6 +266,16 @@ class Window:
         """What one evaluation runs."""
         return [step for step in self._steps if isinstance(step, Operation) and not isinstance(step, BackwardBegin)]
 
+    @contextmanager
+    def replaced(self, steps: Mapping[int, Runnable]) -> Iterator[None]:
+        """Run other steps in the place of some, by the numbers of their operations."""
+        kept = self._steps
+        self._steps = [steps.get(_number(step), step) for step in kept]
+        try:
+            yield
+        finally:
+            self._steps = kept
+
     def restore(self) -> None:
         """Bring the memory of the window to its beginning."""
         self._everything.restore()
@@ -291,6 +314,10 @@ class Window:
             elif index in steps:
                 steps[index].run()
         return found
+
+
+def _number(step: Step) -> int:
+    return step.operation.index if isinstance(step, Frozen) else getattr(step, "index", -1)
 
 
 def _unmoved(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:

@@ -1,0 +1,48 @@
+"""A sum in single precision that swallows the change of a leaf: judged by what each thread adds to it."""
+
+from __future__ import annotations
+
+import pytest
+from engine_runs import judged
+
+from warplint.finding import Repair
+from warplint.verify.records import GradientStatus
+
+pytestmark = pytest.mark.warp
+
+BACKGROUND = """\
+background = wp.full(100000, 40.0, dtype=float)
+x = ones([0.3, 0.8, -0.4])
+y, z = ones([0.0, 0.0, 0.0]), ones([0.0, 0.0, 0.0])
+loss = wp.zeros(1, dtype=float, requires_grad=True)
+with wp.Tape() as tape:
+    wp.launch(loss_of, dim=100000, inputs=[background], outputs=[loss])
+    wp.launch(swing, dim=3, inputs=[x], outputs=[y])
+    wp.launch(swing, dim=3, inputs=[y], outputs=[{last}])
+    wp.launch(loss_of, dim=3, inputs=[{last}], outputs=[loss])
+tape.backward(loss)
+print(x.grad.numpy(), loss.numpy())
+"""
+
+
+@pytest.mark.slow
+def test_a_right_gradient_passes_though_the_loss_does_not_move(tmp_path):
+    (gradient,) = judged(BACKGROUND.format(last="z"), tmp_path).of("x")
+    assert gradient.status is GradientStatus.PASS
+    assert "100003 contributions" in gradient.reason
+    assert gradient.relative_error < 1e-3
+
+
+def test_a_wrong_gradient_fails_and_is_explained_though_the_loss_does_not_move(tmp_path):
+    (gradient,) = judged(BACKGROUND.format(last="x"), tmp_path).of("x")
+    assert gradient.status is GradientStatus.FAIL
+    assert gradient.repaired_by == (Repair.MEMORY,)
+
+
+def test_what_is_no_plain_sum_is_said_with_the_figures(tmp_path):
+    source = BACKGROUND.format(last="z").replace(
+        "tape.backward(loss)", "    wp.launch(square, dim=1, inputs=[loss], outputs=[more])\ntape.backward(more)"
+    )
+    (gradient,) = judged("more = wp.zeros(1, dtype=float, requires_grad=True)\n" + source, tmp_path).of("x")
+    assert gradient.status is GradientStatus.INCONCLUSIVE
+    assert "has a last digit of" in gradient.reason
