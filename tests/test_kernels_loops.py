@@ -154,3 +154,29 @@ def test_a_component_selected_by_a_branch_stands_on_its_condition():
     body = "p = wp.vec3(1.0, 2.0, 3.0)\nif c[i] > 0.0:\n    p = wp.vec3(a[i], 2.0, 3.0)\nb[i] = p[0]"
     summary = kernel(body)
     assert {need.read.path for store in summary.stores for need in store.needs} == {"c"}
+
+
+ASKED_AGAIN = """
+    for j in range(n):
+        p = int(c[j])
+        if p >= 0:
+            t = a[p] * a[p]
+        {between}
+        if {test}:
+            b[i] += t * a[j]
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "test", "carried"),
+    [
+        ("q = p", "p >= 0", False),
+        ("q = p", "p > 0", True),
+        ("p = p - 1", "p >= 0", True),
+        ("for p in range(2):\n            q = p", "p >= 0", True),
+    ],
+)
+def test_what_a_condition_assigns_is_there_where_it_is_asked_again(between, test, carried):
+    body = ASKED_AGAIN.format(between=between, test=test)
+    summary = kernel(body, "a: R, b: R, c: Z, n: int")
+    assert any(fault.detail == "t" for fault in summary.faults) is carried

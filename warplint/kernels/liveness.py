@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -18,6 +19,8 @@ class Names:
     exposed: set[str] = field(default_factory=set)
     assigned: set[str] = field(default_factory=set)
     certain: set[str] = field(default_factory=set)
+    under: dict[str, set[str]] = field(default_factory=dict)
+    """By the text of a condition whose names have not been assigned since: what is certain wherever it holds."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ def _block(statements: Sequence[ast.stmt], names: Names) -> None:
 def _statement(node: ast.stmt, names: Names) -> None:
     if isinstance(node, ast.If):
         _read(node.test, names)
-        _arms((node.body, node.orelse), names)
+        _branch(node, names)
     elif isinstance(node, ast.For):
         _read(node.iter, names)
         inner = Names(certain=set(names.certain))
@@ -131,26 +134,36 @@ def _statement(node: ast.stmt, names: Names) -> None:
         _read(node, names)
 
 
-def _arms(arms: Iterable[Sequence[ast.stmt]], names: Names) -> None:
-    """Only what every arm assigns is certain."""
+def _branch(node: ast.If, names: Names) -> None:
+    """Only what both arms assign is certain; what one assigns is so under the same condition asked again."""
+    test = ast.unparse(node.test)
+    known = names.under.get(test, set())
     ends: list[set[str]] = []
-    for arm in arms:
-        inner = Names(certain=set(names.certain))
+    for arm in (node.body, node.orelse):
+        inner = Names(certain=set(names.certain), under=dict(names.under))
+        inner.certain |= known if arm is node.body else set()
         _block(arm, inner)
         ends.append(inner.certain)
+        names.under = {each: what for each, what in names.under.items() if each in inner.under}
         _absorb(inner, names)
     names.certain |= set.intersection(*ends)
+    read = {each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)}
+    assigned = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    if not read & assigned and not any(isinstance(each, (ast.Call, ast.Subscript)) for each in ast.walk(node.test)):
+        names.under[test] = known | ends[0]
 
 
 def _absorb(inner: Names, names: Names) -> None:
     names.exposed |= inner.exposed
     names.assigned |= inner.assigned
+    names.under = {test: what for test, what in names.under.items() if not _words(test) & inner.assigned}
 
 
 def _assign(target: ast.expr, names: Names) -> None:
     if isinstance(target, ast.Name):
         names.assigned.add(target.id)
         names.certain.add(target.id)
+        names.under = {test: what for test, what in names.under.items() if target.id not in _words(test)}
     elif isinstance(target, (ast.Tuple, ast.List)):
         for part in target.elts:
             _assign(part, names)
@@ -161,6 +174,10 @@ def _assign(target: ast.expr, names: Names) -> None:
             root = root.value
         if isinstance(root, ast.Name):
             names.assigned.add(root.id)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", text))
 
 
 def _read(node: ast.AST, names: Names) -> None:
