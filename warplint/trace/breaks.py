@@ -1,7 +1,7 @@
 """Where a value goes on towards the loss and the tape does not: the first broken link behind each leaf.
 
-What a leaf truly influences is followed over everything that happens between the first recorded operation and the
-backward, on the tape or beside it. A link is broken where gradient is known to reach an operation's source, and the
+What a leaf truly influences is followed over everything that happens between the opening of the tape and the backward,
+on the tape or beside it. A link is broken where gradient is known to reach an operation's source, and the
 operation passes the value on, but no adjoint: it was launched beside the tape, told not to be recorded, carried by the
 host, or its kernel has no backward code. Only the first broken link of a chain is told; what comes after it is lost
 already. A missing ``requires_grad`` is no broken link (``FlagGap``), but it ends a chain all the same.
@@ -109,7 +109,8 @@ def broken_links(recording: Recording, around: Surroundings) -> Iterator[BrokenL
     """The first broken link behind each leaf, in time order; none where something happened that is not explained."""
     since = recording.previous.seq if recording.previous is not None else -1
     stop = recording.backward.seq
-    first = min((seq for seq in recording.window.recorded if seq > since), default=stop)
+    opened = (entry.seq for entry in recording.period.entries if since < entry.seq < stop)
+    first = min((*(seq for seq in recording.window.recorded if seq > since), *opened), default=stop)
     yield from _links_from(recording, around, first, recording.wanted)
     unreached = around.unreached(stop)
     if unreached:

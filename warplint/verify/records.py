@@ -468,6 +468,8 @@ class BackwardSeen:
     seeds: tuple[Region, ...] = ()
     entries: int = 0
     stop_seq: int | None = None
+    seeded: bool = True
+    """Whether a loss or seeds were given, or some gradient of the tape's arrays was not zero."""
 
 
 @dataclass(frozen=True)

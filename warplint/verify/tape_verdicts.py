@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from warplint.finding import Experiment, Finding, Role, Status, Verdict
 from warplint.verify.evidence import Evidence, spots
 from warplint.verify.figures import comparison, figures_of, leaf_name, number
-from warplint.verify.records import AdjointCheck, BackwardSeen, Gradient, GradientStatus, Unread
+from warplint.verify.records import AdjointCheck, BackwardSeen, GradientStatus, Unread
 
 FINITE_DIFFERENCE = Experiment.FINITE_DIFFERENCE
 
@@ -103,13 +103,15 @@ def _severed(finding: Finding, run: Evidence) -> Verdict | None:
 
 
 def _unseeded(finding: Finding, run: Evidence) -> Verdict | None:
-    """Without a seed there is no objective that finite differences could be taken of."""
+    """Without a seed there is no objective to take differences of; but that there was none is seen."""
     if run.counterpart(finding) is None:
         return None
-    wrong: list[Gradient] = [g for g in run.gradients_about(finding) if g.status is GradientStatus.FAIL and g.ad == 0.0]
-    if wrong:
-        return Verdict(Status.CONFIRMED, comparison(wrong[0]), FINITE_DIFFERENCE, figures_of(wrong[0]))
-    why = "the backward ran without a seed: there is no objective to take differences of"
+    here = [each for each in run.result.of(BackwardSeen) if spots((finding.span,)) & run.spots_of(each.stack)]
+    bare = [each for each in here if not each.seeded]
+    if bare:
+        why = "when it began, no gradient of the tape's arrays held anything, and it was given no seed: all stay zero"
+        return Verdict(Status.CONFIRMED, why, FINITE_DIFFERENCE, {"seeded": False, "backward_calls": len(bare)})
+    why = "the backward ran without a loss, and some gradient of its arrays held something before"
     return Verdict(Status.INCONCLUSIVE, why, FINITE_DIFFERENCE)
 
 

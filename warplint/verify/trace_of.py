@@ -194,6 +194,8 @@ class _Events:
         self._tables = tables
         self._places = places
         self._backward: list[tuple[int, int]] = []
+        self._steps: frozenset[tuple[records.Place, ...]] = frozenset()
+        """The places of optimisers' steps, whose own launches are no events beside them."""
         self._holders: dict[int, str] = {}
         """The user's text for each list and struct that a recorded launch was given."""
 
@@ -203,6 +205,7 @@ class _Events:
             for item in record
             if isinstance(item, records.BackwardSeen)
         ]
+        self._steps = frozenset(item.stack for item in record if isinstance(item, records.OptimiserSeen))
         for item in record:
             yield from self._of(item)
 
@@ -218,7 +221,7 @@ class _Events:
 
     @_of.register
     def _(self, item: records.LaunchSeen) -> Iterator[events.Event]:
-        if not item.stack or (item.adjoint and self._in_backward(item.seq)):
+        if not item.stack or (item.adjoint and self._in_backward(item.seq)) or item.stack in self._steps:
             return
         bindings = tuple(self._binding(bound, item.stack[-1]) for bound in item.bindings)
         kernel = self._tables.kernels.get(item.kernel)
@@ -305,7 +308,10 @@ class _Events:
     def _(self, item: records.OptimiserSeen) -> Iterator[events.Event]:
         params = tuple(self._tables.array(region) for region in item.params)
         if item.stack:
-            yield events.OptimiserStep(item.seq, self._places.stack(item.stack), params)
+            stack = self._places.stack(item.stack)
+            for region in item.gradients:
+                yield events.GradRead(item.seq, stack, self._tables.array(region), "optimiser")
+            yield events.OptimiserStep(item.seq, stack, params)
 
     @_of.register
     def _(self, item: records.ConfigSeen) -> Iterator[events.Event]:

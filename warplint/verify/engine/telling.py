@@ -199,6 +199,7 @@ class Teller:
             seeds=tuple(seeds),
             entries=len(begin.entries),
             stop_seq=begin.end.index if begin.end is not None else None,
+            seeded=begin.seeded,
         )
 
     def _region(self, where: Range, grad: Memory | None = None, retain: bool = False) -> records.Region:

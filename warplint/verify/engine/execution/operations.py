@@ -142,6 +142,8 @@ class BackwardBegin(Operation):
     """Of ``grads=``: descriptors (``array_t``) of each array and of its seed, and what their elements are."""
     entries: tuple[Entry | None, ...]
     end: BackwardEnd | None = None
+    seeded: bool = True
+    """Whether a loss or seeds were given, or some gradient of the tape's arrays was not zero."""
 
 
 @dataclass(eq=False)

@@ -491,6 +491,7 @@ class Recorder:
             kind = scalars_of(loss.dtype)
             where = self._memory.locate(loss.ptr, kind.size)
             contents = read_bytes(loss.ptr, kind.size) if self._template is None else None
+        entries = record.now(tape.launches)
         given = (grads or {}).items()
         seeds = tuple((array.__ctype__(), seed.__ctype__(), scalars_of(array.dtype)) for array, seed in given)
         return BackwardBegin(
@@ -501,8 +502,22 @@ class Recorder:
             loss_kind=kind,
             loss_bytes=contents,
             seeds=seeds,
-            entries=record.now(tape.launches),
+            entries=entries,
+            seeded=loss is not None or bool(grads) or self._hold_gradients(entries),
         )
+
+    def _hold_gradients(self, entries: Sequence[Entry | None]) -> bool:
+        """Whether any array of a tape's launches has a gradient that is not zero: then a bare backward has a seed."""
+        for entry in entries:
+            call = entry.forward if entry is not None else None
+            if entry is None or not isinstance(call, KernelCall):
+                return True
+            for slot in call.layout.slots:
+                _, grad = self._descriptor.unpack_from(call.params[slot.parameter], slot.offset)
+                memory = self.log.memories.find(grad) if grad else None
+                if memory is not None and memory.live().any():
+                    return True
+        return False
 
     # graph capture ----------------------------------------------------------------------------------------------------
 

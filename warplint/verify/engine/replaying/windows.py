@@ -140,15 +140,17 @@ class Window:
     def _prepare(self) -> Contents:
         self._machine.rewind(self.start)
         base = Contents(self._machine.touched(self.start, self.stop))
-        wanted = {begin.index for begin in self.backwards}
+        read = {self._overwritten(begin): begin for begin in self.backwards}
         self._recorded = 0.0
         for operation in self._log.between(self.start, self.stop + 1):
-            if operation.index in wanted:
-                assert isinstance(operation, BackwardBegin)
-                self.terms[operation.index] = tuple(self._terms(operation))
-                self._recorded += sum(term.value() for term in self.terms[operation.index])
-                self._all.append(operation)
-            elif operation.inside is not None or self._only_gradients(operation):
+            begin = read.get(operation.index)
+            if begin is not None:
+                self.terms[begin.index] = tuple(self._terms(begin))
+                self._recorded += sum(term.value() for term in self.terms[begin.index])
+                self._all.append(begin)
+            if isinstance(operation, BackwardBegin):
+                continue
+            if operation.inside is not None or self._only_gradients(operation):
                 operation.run()
             elif operation.index in self._held or self._hands_gradients_on(operation):
                 self._all.append(self._freeze(operation))
@@ -156,6 +158,23 @@ class Window:
                 operation.run()
                 self._all.append(operation)
         return base
+
+    def _overwritten(self, begin: BackwardBegin) -> int:
+        """The operation before which the loss is read: the backward, or what overwrites the loss before it.
+
+        A loss that is cleared between the recording and the backward is differentiated all the same.
+        """
+        loss = begin.loss
+        if loss is None:
+            return begin.index
+
+        def writes(operation: Operation) -> bool:
+            return any(where.overlaps(loss) for where, _ in self._analysis.writes(operation))
+
+        taped = [entry.forward for entry in begin.entries if entry is not None and entry.forward is not None]
+        last = max((forward.index for forward in taped if writes(forward)), default=begin.index)
+        later = (operation for operation in self._log.between(last + 1, begin.index) if operation.inside is None)
+        return next((each.index for each in later if writes(each)), begin.index)
 
     def _worth_restoring(self) -> Contents:
         """The memories that the steps write; what they only read stays as it is."""
