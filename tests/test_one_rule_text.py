@@ -1,0 +1,82 @@
+"""One rule text, two sources: what the rules about tapes find in the source, they find in the trace of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+
+import pytest
+from test_fixtures import FIXTURES, PROGRAMS, Program
+
+from warplint import registry
+from warplint.config import Settings
+from warplint.finding import Severity
+from warplint.lint import judge
+from warplint.project import Project
+from warplint.rule import Group
+from warplint.runner.command import parse
+from warplint.runner.process import Limits
+from warplint.runner.run import RunOptions, run
+from warplint.trace.interpreter import Interpretation
+from warplint.verify.trace_of import recorded_trace
+
+QUICK = {
+    "ping-pong/bad_state_objects.py",
+    "overwrite-fill/bad_schedule_uploaded.py",
+    "alias-overwrite/bad_targets_in_numpy.py",
+    "mutated-arguments/bad_argument_list_reused.py",
+    "mutated-arguments/bad_step_size_in_struct.py",
+    "severed-copy/bad_optimiser_on_copy.py",
+}
+"""Those whose recording differs most from what the interpreter sees: names that change hands, hosts that write."""
+
+UNSEEN_IN_A_RUN = {
+    "missing-requires-grad/bad_map_of_float_function.py": "the kernel that `wp.map` makes has no source",
+    "unrecorded-write/bad_sum_utility.py": "what a native utility reads is not told",
+    "host-round-trip/bad_clipped_in_numpy.py": "what numpy makes of an array's contents is not seen",
+    "host-round-trip/bad_normalised_by_host.py": "what numpy makes of an array's contents is not seen",
+    "severed-copy/bad_clone_in_list.py": "the run is stopped, so that nothing rests on what did not happen",
+    "severed-copy/bad_copy_in_trainer.py": "the run is stopped, so that nothing rests on what did not happen",
+    "missing-tape-zero/bad_bias_forgotten.py": "the run is stopped, so that nothing rests on what did not happen",
+    "missing-tape-zero/bad_fresh_tape_zeroed_early.py": "the run is stopped, so that nothing rests on what did not happen",
+}
+TAPE_RULES = {rule.code: rule.name for rule in registry.rules() if rule.group is Group.TAPE}
+BAD = [p for p in PROGRAMS if p.is_bad and p.path.parent.name in TAPE_RULES.values()]
+
+
+def recorded(program: Program) -> set[tuple[pathlib.Path, int, str]]:
+    """The warnings of the rules about tapes in the trace of the program's run."""
+    project = Project.for_paths([program.entry.parent])
+    result = run(parse(["python", str(program.entry)]), RunOptions(limits=Limits(120)))
+    assert result.problem is None, result.output_tail
+    found = recorded_trace(result.records, project, str(program.entry))
+    settings = dataclasses.replace(Settings(program.entry.parent), warp_version=found.trace.warp)
+    interpretation = Interpretation(found.trace, found.summary_of, source_of=found.source_of)
+    return {
+        (pathlib.Path(os.path.realpath(each.span.path)), each.span.line, each.code)
+        for each in judge(interpretation, settings, registry.rules())
+        if each.code in TAPE_RULES and each.severity is not Severity.INFO
+    }
+
+
+@pytest.mark.warp
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(p, id=p.name, marks=() if p.name in QUICK else pytest.mark.slow)
+        for p in BAD
+        if p.name not in UNSEEN_IN_A_RUN
+    ],
+)
+def test_a_run_shows_what_the_source_shows(program: Program) -> None:
+    wanted = {e.place for e in program.expectations("") if e.code in TAPE_RULES}
+    assert wanted
+    assert recorded(program) == wanted
+
+
+def test_every_rule_about_tapes_is_compared() -> None:
+    compared = {p.path.parent.name for p in BAD if p.name not in UNSEEN_IN_A_RUN}
+    assert compared == set(TAPE_RULES.values()) & {p.path.parent.name for p in PROGRAMS}
+    assert {p.name for p in BAD} >= QUICK | UNSEEN_IN_A_RUN.keys()
+    assert FIXTURES.is_dir()
