@@ -147,3 +147,26 @@ def test_returns_of_a_function_with_a_loop(tmp_path: Path, body: str) -> None:
 def test_a_break_on_data_that_nobody_knows_is_reached(tmp_path: Path) -> None:
     body = LOOPS["break that the data never reach"].replace("break", "break  # expect: NVW203")
     check(tmp_path, launched(body, x="arr(np.load('x.npy'))"))
+
+
+OPTIONAL = """
+@wp.kernel
+def push(x: A, extra: A, n: int, l: A):
+    i = wp.tid()
+    s = x[i]
+    if extra:
+        for j in range(n):
+            s = s + extra[j]
+    wp.atomic_add(l, 0, s * s)  # {expect}
+
+x, extra, l = arr([0.7, 1.3, -0.4]), arr([1.0, 2.0, 3.0]), zer(1)
+with wp.Tape() as tape:
+    wp.launch(push, 3, inputs=[x, {given}, 3, l])
+tape.backward(l)
+print(x.grad.numpy())
+"""
+
+
+@pytest.mark.parametrize(("given", "expect"), [("extra", "expect: NVW203"), ("None", "expect-info: NVW203")])
+def test_a_loop_over_an_array_that_is_not_given_does_not_run(tmp_path: Path, given: str, expect: str) -> None:
+    check(tmp_path, PRELUDE + OPTIONAL.format(given=given, expect=expect))

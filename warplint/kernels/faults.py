@@ -49,6 +49,7 @@ class _Draft:
     what: str = ""
     loop: ast.AST | None = None
     loop_file: File | None = None
+    present: frozenset[str] = frozenset()
     steers: str = ""
     certain: bool = True
 
@@ -65,6 +66,7 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
         known.given |= draft.given
         known.into |= draft.into
         known.certain |= draft.certain
+        known.present &= draft.present
     return tuple(
         KernelFault(
             draft.kind,
@@ -78,6 +80,7 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
             span_of(draft.loop, draft.loop_file or draft.file) if draft.loop is not None else None,
             draft.steers.strip(),
             draft.certain,
+            draft.present,
         )
         for draft in sorted(drafts.values(), key=lambda draft: draft.order)
     )
@@ -207,6 +210,7 @@ def _looped(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tu
             if (token.node, token.path) not in ledger.filled:
                 draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path)
                 draft.loop, draft.loop_file, draft.steers = token.node, token.file, need.what
+                draft.present = token.present
                 found[token.node].append((bool(need.what), need.order, draft))
     for loop, ranked in found.items():
         ever = [rank for rank in ranked if not isinstance(rank[2].node, (ast.Break, ast.Return))]

@@ -79,6 +79,8 @@ class Token:
     arms: Arms = frozenset()
     loop: ast.AST | None = None
     """The innermost dynamic loop around a component that is replaced."""
+    present: frozenset[str] = frozenset()
+    """The array parameters without which the loop does not run."""
     indices: tuple[Value, ...] = ()
     """Of a read: the values that ``index`` is the text of."""
 

@@ -239,7 +239,8 @@ class Loops(Calls):
         value.sign = Sign.UNKNOWN
         if not loop.loses_locals or value.local or value.type.kind in (Kind.STRUCT, Kind.TILE):
             return value
-        token = Token(kind, name, "", "", self.ledger.order, loop.node, self.frame.file)
+        present = frozenset[str]().union(*(condition.present for condition in self.conditions))
+        token = Token(kind, name, "", "", self.ledger.order, loop.node, self.frame.file, present=present)
         lost = self.ledger.token(token, (loop.node, self.frame.functions))
         if kind is TokenKind.CARRIED and isinstance(loop.node, ast.While):
             self.ledger.variables[value] = lost

@@ -47,6 +47,8 @@ class Condition:
     loop: bool = False
     returns: bool = False
     arm: tuple[int, bool] | None = None
+    present: frozenset[str] = frozenset()
+    """It is that these array parameters were given at all (``if joint_qdd:``)."""
 
 
 Environment = dict[str, Value]

@@ -71,7 +71,8 @@ class Interpreter(Loops):
             return self.block(node.body if test.constant else node.orelse)
         condition = self.condition(test, node.test)
         self.ledger.branches += 1
-        taken = dataclasses.replace(condition, arm=(self.ledger.branches, True))
+        present = frozenset(place.path for place in test.places) if len(test.places) == 1 else frozenset[str]()
+        taken = dataclasses.replace(condition, arm=(self.ledger.branches, True), present=present)
         other = dataclasses.replace(condition, arm=(self.ledger.branches, False))
         before = self.frame.locals
         first, first_locals, first_left = self._arm(node.body, taken, before)

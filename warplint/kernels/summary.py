@@ -169,6 +169,8 @@ class KernelFault:
     operation's own adjoint reads it."""
     certain: bool = True
     """False where the data decide whether the gradient is wrong: a ``break`` that may never be reached."""
+    present: Paths = frozenset()
+    """DYNAMIC_LOOP: the array parameters that must be given, and not be None, for the loop to run."""
 
 
 class PointKind(str, enum.Enum):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from warplint.kernels.summary import Cut, KernelFault, KernelFaultKind
-from warplint.trace.events import Array, Launch, Memory
+from warplint.trace.events import Array, Event, Launch, Memory
 from warplint.trace.operations import Operation, Step, has_gradient
 from warplint.trace.reachability import Reach
 from warplint.trace.recordings import Recording
@@ -152,8 +152,19 @@ def _bound(operation: Operation) -> dict[str, int]:
     return {each.path: each.array.memory for each in operation.event.bindings if each.array is not None}
 
 
+def _left_out(event: Event) -> frozenset[str]:
+    """The parameters that a launch gives no array: ``None``, where all of its arrays are known."""
+    if not isinstance(event, Launch) or not event.complete:
+        return frozenset()
+    return frozenset(binding.path for binding in event.bindings if binding.array is None)
+
+
 def _is_hit(fault: KernelFault, step: Step, position: int, reach: Reach) -> bool:
-    if step.store is None or step.store.path not in fault.into or not reach.flows(position):
+    if step.store is None or step.store.path not in fault.into or fault.present & _left_out(step.event):
+        return False
+    if fault.kind is KernelFaultKind.EXTREME_KEPT:
+        return reach.matters[position] and reach.was_varied[position]
+    if not reach.flows(position):
         return False
     if not fault.given:
         return True
