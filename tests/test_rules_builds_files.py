@@ -219,6 +219,18 @@ ONCE: dict[str, tuple[str, Files]] = {
         HEAD + kernel("a", UNIQUE) + launch("a") + kernel("b", UNIQUE, "2.0") + launch("b"),
         {},
     ),
+    "of other block sizes (on CUDA 2 builds with the fix, too)": (
+        HEAD
+        + kernel("a", UNIQUE)
+        + kernel("b", UNIQUE, "2.0")
+        + launch("a")
+        + launch("b").replace("])", "], block_dim=64)"),
+        {},
+    ),
+    "of which one is never launched": (
+        HEAD + pair("", mark="  # expect-info: NVW303") + launch("a"),
+        {},
+    ),
     "in a file beside": (
         "import warp as wp\nwp.config.enable_backward = False\nfrom library import a, b, floats\n" + BOTH,
         {"library.py": HEAD + pair("")},

@@ -47,9 +47,10 @@ decorator has a name (`alone = wp.kernel(module="unique")`), other functions und
 ## Limits
 
 Silent: generic kernels, kernels that capture values of a function around them, kernels from functions that are called
-more than once or whose results are cached, kernels made after the other one was loaded, kernels whose options differ
-from each other, and files that lie neither beside the entry file nor below it. Whether two kernels are *meant* to be
-built apart (one slow and stable, one edited all day) cannot be seen.
+more than once or whose results are cached, kernels made after the other one was loaded, kernels whose options or block
+sizes differ from each other, and files that lie neither beside the entry file nor below it. Information only: where no
+run of the file launches both kernels, since one that is seldom launched is better off alone. Whether two kernels are
+*meant* to be built apart (one slow and stable, one edited all day) cannot be seen.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from warplint.finding import Anchor, Applicability, Experiment, Finding, Fix, KeywordChange, Role, Severity
+from warplint.finding import Anchor, Applicability, Experiment, Finding, Fix, KeywordChange, Role, Severity, Span
 from warplint.rule import Context, Group, Rule
-from warplint.trace.events import Kernel, KernelDeclared, Trace
+from warplint.trace.events import Kernel, KernelDeclared, Launch, Trace
 from warplint.trace.module_lives import ModuleLife, module_lives, options_of, stable_kernels
 from warplint_rules import wording
 
@@ -71,18 +72,38 @@ def detect(context: Context) -> Iterable[Finding]:
     stable = [event for event in stable_kernels(trace) if not event.kernel.generic]
     lives = {life.name: life for life in module_lives(trace)}
     modules = {name: options_of(life) for name, life in lives.items()}
+    blocks = _block_sizes(trace)
     found = []
     for event in stable:
         if event.kernel.unique and _is_near(event.kernel.span.path, trace.path):
-            others = (other for other in stable if other is not event)
             company = [
                 other.kernel
-                for other in others
-                if _could_share(event.kernel, other.kernel, modules) and _in_time(event, other, lives)
+                for other in stable
+                if other is not event
+                and _could_share(event.kernel, other.kernel, modules)
+                and _in_time(event, other, lives)
+                and _fit(blocks.get(event.kernel.span), blocks.get(other.kernel.span))
             ]
+            used = [kernel for kernel in company if kernel.span in blocks]
             if company:
-                found.append(_finding(event.kernel, company, trace))
+                built = event.kernel.span in blocks and bool(used)
+                found.append(_finding(event.kernel, used if built else company, built, trace))
     return wording.strongest(found)
+
+
+def _block_sizes(trace: Trace) -> Mapping[Span, set[int]]:
+    """The known block sizes of the kernels that are launched."""
+    sizes: dict[Span, set[int]] = {}
+    for event in trace.events:
+        if isinstance(event, Launch) and event.kernel is not None:
+            known = sizes.setdefault(event.kernel.span, set())
+            known.update([] if event.block_dim is None else [event.block_dim])
+    return sizes
+
+
+def _fit(one: set[int] | None, other: set[int] | None) -> bool:
+    """Whether kernels of these block sizes can share a module: on CUDA that is built once for each size."""
+    return not one or not other or one == other
 
 
 def _is_near(path: str, entry: str) -> bool:
@@ -111,12 +132,12 @@ def _options(kernel: Kernel, modules: Mapping[str, Mapping[str, object]]) -> Map
     return {**(kernel.module_options or {}), **set_later, **own}
 
 
-def _finding(kernel: Kernel, company: list[Kernel], trace: Trace) -> Finding:
+def _finding(kernel: Kernel, company: list[Kernel], is_built: bool, trace: Trace) -> Finding:
     names = wording.listing(f"`{other.name}`" for other in company[:3])
     more = f" and {len(company) - 3} more" if len(company) > 3 else ""
     found = wording.finding(
         RULE,
-        Severity.WARNING,
+        Severity.WARNING if is_built else Severity.INFO,
         kernel.decorator,
         f'`{kernel.name}` never changes, yet `module="unique"` gives it a module and a build of its own; it could '
         f"share one with {names}{more}",
