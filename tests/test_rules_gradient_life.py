@@ -206,3 +206,44 @@ LOOPS = {
 @pytest.mark.parametrize("name", LOOPS)
 def test_rounds(name: str, tmp_path: Path) -> None:
     check(tmp_path, PRELUDE + "\nx = arr([0.7, 1.3, -0.4])\n" + textwrap.dedent(LOOPS[name]))
+
+
+OBJECT = """
+class Example:
+    def __init__(self):
+        self.x = arr([0.7, 1.3, -0.4])
+        self.f = zer()
+        self.l = zer(1)
+        {made}
+
+    def forward_backward(self):
+        self.tape = wp.Tape()
+        with self.tape:
+            wp.launch(acc, 3, inputs=[self.x, self.f])
+            wp.launch(ssq, 3, inputs=[self.f, self.l])
+        self.tape.backward(self.l)
+
+    def check(self):
+        tape = wp.Tape()
+        with tape:
+            wp.launch(acc, 3, inputs=[self.x, self.f])
+            wp.launch(ssq, 3, inputs=[self.f, self.l])
+        tape.backward(self.l)
+        print(self.x.grad.numpy() + 1.0)
+"""
+
+
+def test_between_a_constructor_and_a_method_anything_may_be_cleared(tmp_path: Path) -> None:
+    check(tmp_path, PRELUDE + OBJECT.format(made="self.forward_backward()"))
+
+
+def test_a_captured_backward_leaves_nothing(tmp_path: Path) -> None:
+    program = OBJECT.format(made="with wp.ScopedCapture() as self.capture:\n            self.forward_backward()")
+    check(tmp_path, PRELUDE + program + "\nexample = Example()\nexample.check()\n")
+
+
+def test_a_method_that_is_called_has_what_the_constructor_left(tmp_path: Path) -> None:
+    program = OBJECT.format(made="self.forward_backward()").replace(
+        "        tape.backward(self.l)", "        tape.backward(self.l)  # expect: NVW121"
+    )
+    check(tmp_path, PRELUDE + program + "\nexample = Example()\nexample.check()\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from warplint.trace.events import Interlude
 from warplint.trace.machine import Frame, Machine
 from warplint.trace.values import (
     External,
@@ -68,7 +69,7 @@ def _enter_value(machine: Machine, node: ast.expr, context: Value) -> tuple[Valu
             return context, context.tape
         return context, None
     if isinstance(context, Record):
-        return context.attributes.get("__enter__", context), None
+        return context.attributes.get("__enter__", context), context
     if isinstance(context, UnknownValue) and _names_tape(node):
         tape = new_tape(machine)
         enter_tape(machine, tape)
@@ -91,6 +92,8 @@ def _leave(machine: Machine, context: Value) -> None:
         leave_tape(machine, context)
     elif isinstance(context, Instance) and (context.cls.find("__exit__") or context.tape is not None):
         machine.call(machine.parts.get_attribute(machine, context, "__exit__"), [None, None, None])
+    elif isinstance(context, Record) and context.kind == "capture":
+        machine.emit(Interlude)
 
 
 def _generator_context(

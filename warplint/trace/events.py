@@ -434,6 +434,15 @@ class Opaque(Event):
 
 
 @dataclass(frozen=True)
+class Interlude(Event):
+    """From here on nobody knows what gradients hold.
+
+    An object was made and a method of it is called next, so that what a program does in between is not in this trace;
+    or a graph was captured, which records what is launched and runs nothing of it.
+    """
+
+
+@dataclass(frozen=True)
 class Unknown:
     """Why something was given up, for ``--statistics`` and for the person who improves the interpreter."""
 

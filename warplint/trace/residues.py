@@ -19,6 +19,7 @@ from warplint.trace.events import (
     Event,
     GradRead,
     GradWrite,
+    Interlude,
     Launch,
     Memory,
     Opaque,
@@ -340,6 +341,8 @@ def _followed(
                 known.pop(event.array.memory, None)
         elif isinstance(event, GradRead):
             _use(event, known)
+        elif isinstance(event, Interlude):
+            known.clear()
         elif isinstance(event, Opaque):
             for memory in [array.memory for array in event.arrays] if event.arrays else list(known):
                 known.pop(memory, None)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from warplint.project import Module
+from warplint.trace.events import Interlude
 from warplint.trace.facts import line_numbers
 from warplint.trace.lookup import global_value
 from warplint.trace.machine import Call, Machine
@@ -125,6 +126,7 @@ def _object(machine: Machine, cls: Class) -> Value:
         return Instance(cls)
     value = machine.parts.call(machine, cls, Call([]))
     if isinstance(value, Instance):
+        machine.emit(Interlude)
         for hook in ("setUp", "setup_method"):
             if cls.find(hook):
                 machine.call(machine.parts.get_attribute(machine, value, hook), [])

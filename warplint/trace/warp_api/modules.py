@@ -327,6 +327,10 @@ def _context(machine: Machine, call: Call) -> Value:
     return Record("context", {"__enter__": Record("context")})
 
 
+def _capture(machine: Machine, call: Call) -> Value:
+    return Record("capture", {"__enter__": Record("context")})
+
+
 def _device(machine: Machine, call: Call) -> Value:
     alias = call.get(0, "ident")
     unknown = UnknownValue("the device")
@@ -369,7 +373,7 @@ MODELS: dict[str, Callable[[Machine, Call], Value]] = {
     "warp.ScopedTimer": _context,
     "warp.ScopedDevice": _context,
     "warp.ScopedStream": _context,
-    "warp.ScopedCapture": _context,
+    "warp.ScopedCapture": _capture,
     "warp.ScopedMempool": _context,
     "warp.ScopedMemoryTracker": _context,
     "warp.ScopedMempoolAccess": _context,
