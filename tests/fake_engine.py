@@ -36,7 +36,7 @@ def engine(folder: Path, child: str) -> Path:
     for name in ("__init__.py", "finding.py"):
         shutil.copy(source / name, package)
     shutil.copytree(source / "runner", package / "runner")
-    for name in ("__init__.py", "records.py"):
+    for name in ("__init__.py", "records.py", "build_records.py"):
         shutil.copy(source / "verify" / name, package / "verify")
     (package / "verify" / "engine" / "__init__.py").touch()
     (package / "verify" / "engine" / "child.py").write_text(child)

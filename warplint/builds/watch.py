@@ -10,14 +10,9 @@ import atexit
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-from warplint.runner.protocol import Channel
-from warplint.verify.engine import warp_modules
-from warplint.verify.engine.recording.user_frames import user_stack
-from warplint.verify.engine.warp_workload import Launches, watch_launches
-from warplint.verify.records import (
+from warplint.verify.build_records import (
     CacheClearedSeen,
     ConfigSeen,
     ModuleLoad,
@@ -25,12 +20,16 @@ from warplint.verify.records import (
     Note,
     Place,
     ProcessStarted,
+    to_json,
 )
+from warplint.verify.engine import warp_modules
+from warplint.verify.engine.recording.user_frames import user_stack
+from warplint.verify.engine.warp_workload import Launches, watch_launches
 
 
 def begin(folder: str, started: float, importing: float) -> None:
     """Watch this process, which has just imported Warp, and those that are forked from it."""
-    watcher = _Watcher(Path(folder), started, importing)
+    watcher = _Watcher(folder, started, importing)
     problem = warp_modules.watch_loads(watcher.loaded)
     if problem is not None:
         watcher.send(Note("no-builds", problem))
@@ -45,27 +44,29 @@ def begin(folder: str, started: float, importing: float) -> None:
 
 
 class _Watcher:
-    def __init__(self, folder: Path, started: float, importing: float) -> None:
+    def __init__(self, folder: str, started: float, importing: float) -> None:
         self.launches = Launches()
         self._folder, self._started, self._importing = folder, started, importing
         self._seen = 0
-        self._channel: Channel | None = None
+        self._file: int | None = None
         self._open()
 
-    def _open(self) -> Channel:
+    def _open(self) -> int:
         import warp
 
-        process = os.getpid()
-        channel = Channel(str(self._folder / f"{self._started:017.6f}-{process}.jsonl"))
+        process, version = os.getpid(), str(warp.config.version)
+        path = os.path.join(self._folder, f"{self._started:017.6f}-{process}.jsonl")
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         arguments = tuple(sys.orig_argv)
-        version = str(warp.config.version)
-        channel.send(ProcessStarted(process, os.getppid(), arguments, self._started, self._importing, version))
-        self._channel = channel
-        return channel
+        self.send(ProcessStarted(process, os.getppid(), arguments, self._started, self._importing, version))
+        return self._file
 
     def send(self, record: Any) -> None:
-        """Write a record to this process's file."""
-        (self._channel or self._open()).send(record)
+        """Append a record to this process's file."""
+        file = self._file if self._file is not None else self._open()
+        line = (to_json(record) + "\n").encode()
+        while line:
+            line = line[os.write(file, line) :]
 
     def loaded(self, load: ModuleLoad, block_dim: int | None) -> None:
         """A module was built or taken from the cache; the launches so far are told with it."""
@@ -91,7 +92,7 @@ class _Watcher:
 
     def forked(self) -> None:
         """This is a process forked from the one that was watched so far."""
-        self._channel, self._started, self._importing, self._seen = None, time.monotonic(), 0.0, 0
+        self._file, self._started, self._importing, self._seen = None, time.monotonic(), 0.0, 0
         self.launches.forget()
         if "multiprocessing.util" in sys.modules:  # its children leave by `os._exit`, past `atexit`
             from multiprocessing import util

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from warplint.verify.build_records import KernelContent, ModuleLoad, Place
 from warplint.verify.engine.recording.user_frames import called_by_user, is_user_file, user_stack
-from warplint.verify.records import KernelContent, ModuleLoad, Place
 
 Loaded = Callable[[ModuleLoad, "int | None"], None]
 """Called after a load with what it was and the block size asked for."""

@@ -13,8 +13,8 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from warplint.verify.build_records import LaunchKind, Workload
 from warplint.verify.engine.warp_modules import array_type
-from warplint.verify.records import LaunchKind, Workload
 
 FIRST = 4096
 """Launches that are told one by one, so that two runs can be compared where they part."""
