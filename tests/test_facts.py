@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from facts import compare, measure
 from facts.expected import EXPECTED, GUARDED, SILENT
@@ -12,6 +14,7 @@ SAMPLE = ("p08_components", "p24_more2")
 """Measured again in each run: one module each."""
 
 VERSION, MEASURED = measure.load()
+OLDER_VERSIONS = json.loads((measure.HERE / "older.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,18 @@ def test_the_analysis_agrees_with_the_measurements(rows: list[compare.Row], caps
         print("\n".join(compare.lines([row for row in rows if row.agrees is not True])))
     print("\n".join(compare.lines(rows)))
     assert agreement >= LEAST_AGREEMENT
+
+
+@pytest.mark.parametrize("version", sorted(OLDER_VERSIONS))
+def test_the_analysis_for_an_older_warp_agrees_with_its_measurements(version: str):
+    """The verdicts of 1.13, 1.16 and 1.17 were measured once, with these programs and those versions."""
+    wrong = [
+        (program, variant.case)
+        for program, verdicts in OLDER_VERSIONS[version].items()
+        for variant in variants(program)
+        if variant.case in verdicts and not compare.agrees_on(variant, verdicts[variant.case], version)
+    ]
+    assert wrong == []
 
 
 @pytest.mark.warp

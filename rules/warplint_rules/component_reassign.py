@@ -42,7 +42,8 @@ differences of that one launch.
 
 A warning only where the kernel is launched on a tape, gradient flows through the old component and the result matters
 to the loss; otherwise information. The first assignment after `wp.vec3()`, `v[0] += e` (not `v.x += e`, which stores
-the sum), one assignment in each arm of a branch, and components of array elements are right and stay silent.
+the sum), one assignment in each arm of a branch, and components of array elements (`a[i].x = e`) are right and stay
+silent. Before Warp 1.16 the latter passed no gradient on: with `warp-version` below that, they are reported here.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ def detect(context: Context) -> Iterable[Finding]:
 
 
 def _established(found: LaunchedFault, flow: Dataflow) -> bool:
+    if found.fault.kind is KernelFaultKind.ELEMENT_COMPONENT:
+        return found.established
     kernel = found.launch.kernel
     known = found.fault.loop is not None or (kernel is not None and flow.component_overwrites(kernel) is False)
     return found.established and known
@@ -71,10 +74,17 @@ def _established(found: LaunchedFault, flow: Dataflow) -> bool:
 
 def _moot(fault: KernelFault, kernel: Kernel | None, launch: Launch | None, flow: Dataflow) -> bool:
     """Built with component overwrites, a vector keeps its old values, but not those of a loop's earlier rounds."""
+    if fault.kind is KernelFaultKind.ELEMENT_COMPONENT:
+        return False
     return fault.loop is None and kernel is not None and flow.component_overwrites(kernel) is True
 
 
 def _what(fault: KernelFault) -> str:
+    if fault.kind is KernelFaultKind.ELEMENT_COMPONENT:
+        return (
+            f"`{fault.operation}` stores to a component of an array element, which Warp differentiates from 1.16 on "
+            "only: no gradient reaches what is stored"
+        )
     if fault.loop is not None:
         return (
             f"`{fault.operation}` fills a vector in a loop that stays a loop at run time: Warp keeps one copy of it, "
@@ -87,11 +97,17 @@ def _what(fault: KernelFault) -> str:
 
 
 def _instead(fault: KernelFault) -> str:
+    if fault.kind is KernelFaultKind.ELEMENT_COMPONENT:
+        return "store the whole element"
     return "make a new vector" if fault.loop is None else "unroll the loop or store the components to an array"
 
 
 TOLD = kernel_faults.Told(
-    frozenset((KernelFaultKind.COMPONENT_REASSIGN,)), _what, _instead, established=_established, moot=_moot
+    frozenset((KernelFaultKind.COMPONENT_REASSIGN, KernelFaultKind.ELEMENT_COMPONENT)),
+    _what,
+    _instead,
+    established=_established,
+    moot=_moot,
 )
 
 RULE = Rule(

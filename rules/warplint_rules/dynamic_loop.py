@@ -3,8 +3,9 @@
 ## What it does
 
 Finds loops that stay loops at run time (a bound that is not constant, more than `max_unroll` iterations, `while`,
-`break`) and overwrite a local whose value an adjoint needs: products, non-linear recurrences, running minima and
-maxima, a condition on the accumulator, an index kept by hand, a non-linear use or a branch behind the loop.
+`break`; a `continue` before Warp 1.17) and overwrite a local whose value an adjoint needs: products, non-linear
+recurrences, running minima and maxima, a condition on the accumulator, an index kept by hand, a non-linear use or a
+branch behind the loop.
 
 ## Why is this bad
 

@@ -37,7 +37,8 @@ memory restored, against finite differences of that one launch.
 
 A warning only where the kernel is launched on a tape, gradient flows through the factor and the result matters to the
 loss; otherwise information. Local scalars and whole local vectors are fine outside dynamic loops, and so are factors
-that are literals or plain scalar arguments. From Warp 1.19 on, `v[i].y *= s` with backward on does not build at all.
+that are literals or plain scalar arguments. `v[i].y *= s` is silently not differentiated by Warp 1.13, crashes with
+1.16 and 1.17, and does not build with 1.19 where backward is on.
 """
 
 from __future__ import annotations
@@ -60,6 +61,11 @@ def _what(fault: KernelFault) -> str:
         return (
             f"`{fault.operation}` scales a component in place: Warp does not clear that component's adjoint, so the "
             "gradient of what it was made from is wrong"
+        )
+    if fault.detail:
+        return (
+            f"`{fault.operation}` scales a component of an array element in place: Warp 1.19 refuses to build it with "
+            "backward on, and older versions let no gradient through, or crash"
         )
     factors = wording.listing(f"`{path}`" for path in sorted(fault.given))
     return (

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from warplint.catalogue import catalogue
 from warplint.finding import Severity
 
-from .analysis import Variant, findings
-from .expected import EXPECTED, GUARDED, SILENT, Places
+from .analysis import Variant, findings, reported
+from .expected import EXPECTED, GUARDED, OLDER, SILENT, Places
 from .measure import KERNEL_PROGRAMS, Measured, Verdict
 from .variants import variants
 
@@ -58,6 +58,15 @@ def _row(variant: Variant, measured: Measured, known: set[str]) -> Row:
     elif any(code not in known for code, _ in expected):
         agrees = None
     return Row(variant.program, variant.case, measured, places, agrees)
+
+
+def agrees_on(variant: Variant, verdict: str, version: str) -> bool:
+    """Whether the analysis for an older Warp says of a variant what was measured with it."""
+    newer = EXPECTED.get(variant.program, {}).get(variant.case, [])
+    expected = OLDER.get(version, {}).get(variant.program, {}).get(variant.case, newer)
+    major, minor = map(int, version.split("."))
+    places = sorted(reported(variant, (major, minor)))
+    return _same(places, expected) and bool(places) is (verdict != Verdict.BENIGN)
 
 
 def _same(places: Places, expected: Places) -> bool:

@@ -242,3 +242,19 @@ GUARDED = {
     ("p10_singular", "acos(clamp)"): "guarded in Warp",
 }
 """Variants measured at a point without derivative that are met with silence all the same, each with the reason."""
+
+OLDER: dict[str, dict[str, dict[str, Places]]] = {
+    "1.13": {
+        "p04_muldiv": {"array-of-vec v[0].y+=s*t, grad (benign)": [("NVW202", "v[0].y += x[0] * x[1]")]},
+        "p08_components": {
+            "array element comp v[0][0]= / v[0].y= once": [
+                ("NVW202", "v[0][0] = x[0] * x[1]"),
+                ("NVW202", "v[0].y = x[2]"),
+            ],
+            "array element comp v[0][0]= twice": [("NVW202", "v[0][0] = x[2] * x[2]")],
+        },
+        "p09_dynloops": {"const range(3) with continue": [("NVW203", "s = wp.sin(s) + x[i]")]},
+    },
+    "1.16": {"p09_dynloops": {"const range(3) with continue": [("NVW203", "s = wp.sin(s) + x[i]")]}},
+}
+"""The same for versions of Warp before 1.19, where they differ: by version, program and variant."""

@@ -56,7 +56,7 @@ class _Request:
 def _captures(source: KernelSource) -> tuple[object, ...]:
     """Everything outside a kernel's text that its summary depends on."""
     meanings = tuple(_comparable(source.scope.resolve(name)) for name in _free_names(source.node))
-    return (source.node, source.path, source.max_unroll, source.enable_backward, source.followed, meanings)
+    return (source.node, source.path, source.max_unroll, source.enable_backward, source.warp, source.followed, meanings)
 
 
 def _comparable(meaning: object) -> object:
@@ -96,7 +96,7 @@ class _Analysis:
     def __init__(self, source: KernelSource) -> None:
         self.source = source
         self.file = File(source.path, source.lines)
-        self.ledger = Ledger()
+        self.ledger = Ledger(source.warp)
         self.why = ""
         self._spans: dict[ast.AST, Span] = {}
         self._reads: dict[Token, Read] = {}

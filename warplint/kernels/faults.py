@@ -23,6 +23,9 @@ _STOPPED = {
     Cut.NATIVE: KernelFaultKind.NATIVE,
 }
 
+DIFFERENTIATES_ELEMENTS = (1, 16)
+"""The version from which stores to components of array elements have an adjoint (measured on 1.13, 1.16 and 1.19)."""
+
 SpanOf = Callable[[ast.AST, File], Span]
 
 _LOST: dict[TokenKind, KernelFaultKind] = {
@@ -60,7 +63,9 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
     drafts: dict[tuple[object, ...], _Draft] = {}
     finders = (_lost, _mutated, _looped, _replayed, _run_again, _overwritten)
     lost = (find(ledger, consumers) for find in finders)
-    found = itertools.chain(_multiplied(ledger), _cut(ledger), _shared(ledger), _neighbouring(ledger), *lost)
+    found = itertools.chain(
+        _multiplied(ledger), _cut(ledger), _shared(ledger), _neighbouring(ledger), _in_elements(ledger), *lost
+    )
     for key, draft in found:
         known = drafts.setdefault(key, draft)
         known.given |= draft.given
@@ -106,6 +111,16 @@ def _multiplied(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:
         kind = KernelFaultKind.INPLACE_MULTIPLY
         draft = _Draft(kind, store.node, store.file, store.order, None, given, {store.path}, store.component)
         yield (kind, store.node), draft
+
+
+def _in_elements(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:
+    """Stores to a component of an array element, which old versions of Warp do not differentiate."""
+    kind = KernelFaultKind.ELEMENT_COMPONENT
+    for store in ledger.stores:
+        given = store.value.active & ~ledger.path_bit(store.path)
+        old = ledger.warp < DIFFERENTIATES_ELEMENTS and store.kind is not StoreKind.MULTIPLY
+        if old and store.component and given:
+            yield (kind, store.node), _Draft(kind, store.node, store.file, store.order, None, given, {store.path})
 
 
 def _lost(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:

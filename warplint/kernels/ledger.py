@@ -185,6 +185,8 @@ class Mark:
 class Ledger:
     """See the module. One ledger belongs to one analysis of one kernel."""
 
+    warp: tuple[int, int]
+    """The version of Warp whose code generation is meant."""
     paths: dict[str, int] = field(default_factory=dict)
     tokens: list[Token] = field(default_factory=list)
     needs: list[Needed] = field(default_factory=list)

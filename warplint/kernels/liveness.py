@@ -25,13 +25,15 @@ class Names:
 
 @dataclass(frozen=True)
 class LoopFacts:
-    """What the text of a loop says: ``leaves`` is its first ``break``, ``returns`` are the ``return``s inside it,
-    ``statics`` its calls of ``static``. ``size`` counts its nodes.
+    """What the text of a loop says: ``leaves`` is its first ``break``, ``continues`` its first ``continue``.
+
+    ``returns`` are the ``return``s inside it, ``statics`` its calls of ``static``. ``size`` counts its nodes.
     """
 
     carried: frozenset[str]
     assigned: frozenset[str]
-    leaves: ast.Break | None
+    leaves: ast.stmt | None
+    continues: ast.stmt | None
     returns: tuple[ast.Return, ...]
     size: int
     statics: tuple[ast.Call, ...]
@@ -48,7 +50,15 @@ def facts_of(loop: ast.For | ast.While) -> LoopFacts:
     statics = tuple(each for each in nodes if isinstance(each, ast.Call) and _last_name(each.func) == "static")
     carried = frozenset(names.exposed & names.assigned)
     returns = tuple(each for each in nodes if isinstance(each, ast.Return))
-    return LoopFacts(carried, frozenset(names.assigned), first_break(loop.body), returns, len(nodes), statics)
+    return LoopFacts(
+        carried,
+        frozenset(names.assigned),
+        first(ast.Break, loop.body),
+        first(ast.Continue, loop.body),
+        returns,
+        len(nodes),
+        statics,
+    )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -86,13 +96,13 @@ def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def first_break(statements: Sequence[ast.stmt]) -> ast.Break | None:
-    """The first ``break`` that leaves the loop whose body this is (those of loops inside it do not)."""
+def first(kind: type[ast.stmt], statements: Sequence[ast.stmt]) -> ast.stmt | None:
+    """The first ``break`` or ``continue`` of the loop whose body this is (those of loops inside it are not its own)."""
     for statement in statements:
-        if isinstance(statement, ast.Break):
+        if isinstance(statement, kind):
             return statement
         if isinstance(statement, ast.If):
-            found = first_break(statement.body) or first_break(statement.orelse)
+            found = first(kind, statement.body) or first(kind, statement.orelse)
             if found is not None:
                 return found
     return None

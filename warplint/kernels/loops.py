@@ -24,6 +24,9 @@ from warplint.kernels.values import ABSENT, Sign, Value, constant, members, unio
 MOST_PASSES = 6
 """Joining passes over a loop's body before the fixpoint is taken as reached; sets only grow, two or three suffice."""
 
+UNROLLS_CONTINUE = (1, 17)
+"""The version from which a ``continue`` does not keep a loop a loop (measured: 1.16 does, 1.19 does not)."""
+
 
 @dataclass
 class Loop:
@@ -36,7 +39,7 @@ class Loop:
     begin: Callable[[], Condition]
 
     @property
-    def leaves(self) -> ast.Break | ast.Return | None:
+    def leaves(self) -> ast.stmt | None:
         """A statement that may leave it before its bound is reached, if Warp keeps it as a loop."""
         if not self.loses_locals:
             return None
@@ -80,7 +83,9 @@ class Loops(Calls):
         """Warp's own decision (``Adjoint.get_unroll_range``)."""
         if self._contains_static(node):
             return True
-        return len(numbers) <= self.max_unroll and facts_of(node).leaves is None
+        facts = facts_of(node)
+        stays = facts.leaves is not None or (facts.continues is not None and self.ledger.warp < UNROLLS_CONTINUE)
+        return len(numbers) <= self.max_unroll and not stays
 
     def _contains_static(self, node: ast.For) -> bool:
         """A ``wp.static`` that could not be evaluated at declaration, since it reads locals, forces unrolling."""

@@ -142,6 +142,8 @@ class KernelSource:
     enable_backward: bool = True
     lines: Sequence[str] | None = field(default=None, compare=False, repr=False)
     """As in :class:`Function`."""
+    warp: tuple[int, int] = (1, 19)
+    """The version of Warp whose code generation is meant."""
     followed: frozenset[str] = frozenset()
     """Scalar parameters, and scalar fields of structs by their access paths, whose values are followed like memory:
     what an adjoint needs of them is among the needs."""

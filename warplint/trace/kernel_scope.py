@@ -148,7 +148,7 @@ def summarise_kernel(machine: Machine, kernel: events.Kernel) -> KernelSummary |
     from warplint.kernels.analysis import summarise
 
     backward = kernel.enable_backward is not False
-    key = (kernel.key, kernel.max_unroll, backward, kernel.followed)
+    key = (kernel.key, kernel.max_unroll, backward, machine.settings.warp, kernel.followed)
     if key not in machine.caches.summaries:
         source = kernel_source(machine, kernel)
         if source is None:
@@ -170,5 +170,6 @@ def kernel_source(machine: Machine, kernel: events.Kernel) -> kernels.KernelSour
         max_unroll=kernel.max_unroll,
         enable_backward=kernel.enable_backward is not False,
         lines=module.lines,
+        warp=machine.settings.warp,
         followed=kernel.followed,
     )

@@ -60,7 +60,7 @@ def recorded_trace(seen: Iterable[object], project: Project, path: str = "") -> 
         is_program=True,
         refuted=tuple(_refuted(record, places)),
     )
-    kernels = _Kernels(project, places, tables)
+    kernels = _Kernels(project, places, tables, trace.warp)
     return Recorded(trace, kernels.summary_of, places, kernels.source_of)
 
 
@@ -371,8 +371,9 @@ _TAPE_EVENTS: dict[str, Callable[[int, events.Stack, int], events.Event]] = {
 class _Kernels:
     """The text of the kernels that ran, and the adjoint-need analysis of each, made when a rule first asks."""
 
-    def __init__(self, project: Project, places: Places, tables: _Tables) -> None:
+    def __init__(self, project: Project, places: Places, tables: _Tables, warp: tuple[int, int]) -> None:
         self._project = project
+        self._warp = warp
         self._places = places
         self._tables = tables
         self._known: dict[events.Kernel, KernelSummary | None] = {}
@@ -400,5 +401,6 @@ class _Kernels:
             max_unroll=kernel.max_unroll,
             enable_backward=kernel.enable_backward is not False,
             lines=module.lines,
+            warp=self._warp,
             followed=kernel.followed,
         )
