@@ -169,3 +169,31 @@ def test_without_gradient_nothing_is_claimed(tmp_path: Path) -> None:
     for body in (COUNTERS["as a slot to read from"], FLAT["rounded"], "wp.atomic_add(l, 0, wp.frac(x[i]))"):
         source = launched(body.replace("# expect:", "#"), x="arr([0.7, 1.3, -0.4], rg=False)")
         check(tmp_path, source.replace("print(x.grad.numpy())", ""))
+
+
+ATOMICS = {
+    "returned and used linearly": "t = wp.atomic_add(l, 0, x[i])  # expect: NVW212\nwp.atomic_add(l, 1, 2.0 * t)",
+    "largest of all": "wp.atomic_max(l, 0, x[i] * x[i])",
+    "larger than a number": "y[i] = 0.5\nwp.atomic_max(y, i, x[i])\nl[0] += y[i]",
+    "larger of two": "y[i] = x[i]\nwp.atomic_max(y, i, 0.5)  # expect-info: NVW212\nl[0] += y[i]",
+}
+
+
+@pytest.mark.parametrize("body", ATOMICS.values(), ids=ATOMICS)
+def test_what_an_atomic_does_to_the_old_value(tmp_path: Path, body: str) -> None:
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    check(
+        tmp_path,
+        f"""{PRELUDE}
+@wp.kernel
+def k(x: A, y: A, l: A):
+    i = wp.tid()
+{lines}
+
+x, y, l = arr([0.7, 1.3, -0.4]), zer(3), zer(2)
+with wp.Tape() as tape:
+    wp.launch(k, 3, inputs=[x, y, l])
+tape.backward(grads={{l: wp.ones_like(l)}})
+print(x.grad.numpy())
+""",
+    )

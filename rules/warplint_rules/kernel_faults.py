@@ -46,6 +46,8 @@ class Told:
     together: Callable[[KernelFault], Hashable] = _place
     established: Callable[[LaunchedFault, Dataflow], bool] = _established
     moot: Callable[[KernelFault, Kernel | None, Launch | None, Dataflow], bool] = _never
+    met: frozenset[KernelFaultKind] = frozenset()
+    """The kinds that many right programs have: told only where gradient flows through the operand."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,13 @@ def findings(rule: Rule, told: Told, flow: Dataflow) -> tuple[Finding, ...]:
     candidates = [
         _Candidate(found.fault, _launched(rule, told, found, flow))
         for found in flow.launched_faults
-        if found.fault.kind in told.kinds and not told.moot(found.fault, found.launch.kernel, found.launch, flow)
+        if found.fault.kind in told.kinds and (found.established or found.fault.kind not in told.met)
+        if not told.moot(found.fault, found.launch.kernel, found.launch, flow)
     ]
     candidates += [
         _Candidate(fault, _declared(rule, told, kernel, fault, flow))
         for kernel, fault in flow.kernel_faults
-        if fault.kind in told.kinds and not told.moot(fault, kernel, None, flow)
+        if fault.kind in told.kinds - told.met and not told.moot(fault, kernel, None, flow)
     ]
     return wording.strongest([one.finding for one in _first_of_each(candidates, told.together)])
 

@@ -4,6 +4,7 @@
 
 Finds builtins that Warp does not differentiate although their derivative is not zero, on the way from a leaf to the
 loss: `wp.frac`, `wp.tile_max`, `wp.tile_min`, `wp.tile_reduce`, `wp.tile_scan_inclusive`, `wp.grad(f)(x)` and others.
+Also what `wp.atomic_add` returns, where it is used, and what `wp.atomic_max` finds in the array and replaces.
 
 ## Why is this bad
 
@@ -34,6 +35,8 @@ differences of that one launch.
 A warning only where the kernel is launched on a tape, gradient flows through the operand and the result matters to the
 loss; otherwise information. Uses as index, seed or query are silent, and
 so are operations whose derivative is zero almost everywhere (NVW206 speaks of those). The list is that of Warp 1.19.
+`wp.atomic_min` and `wp.atomic_max` over values with gradient are information: whether the old value loses is up to the
+data, and where it stays the gradient is right.
 """
 
 from __future__ import annotations
@@ -53,6 +56,11 @@ def detect(context: Context) -> Iterable[Finding]:
 
 def _what(fault: KernelFault) -> str:
     paths = wording.listing(f"`{path}`" for path in sorted(fault.given))
+    if fault.kind is KernelFaultKind.EXTREME_KEPT:
+        return (
+            f"`{fault.operation}` is not differentiated with respect to what `{fault.detail}` held: where another "
+            "value wins, the old one keeps a gradient that it should lose"
+        )
     return (
         f"`{fault.operation}` has no adjoint in Warp although its derivative is not zero: what the gradient of "
         f"{paths or 'its argument'} should get through it is missing"
@@ -63,7 +71,12 @@ def _instead(fault: KernelFault) -> str:
     return "use operations that have an adjoint, or give it one with `@wp.func_grad`"
 
 
-TOLD = kernel_faults.Told(frozenset((KernelFaultKind.NONDIFFERENTIABLE,)), _what, _instead)
+TOLD = kernel_faults.Told(
+    frozenset((KernelFaultKind.NONDIFFERENTIABLE, KernelFaultKind.EXTREME_KEPT)),
+    _what,
+    _instead,
+    met=frozenset((KernelFaultKind.EXTREME_KEPT,)),
+)
 
 RULE = Rule(
     code="NVW212",

@@ -20,7 +20,7 @@ from warp._src.context import Module, ModuleBuilder
 
 from tests.differential.cases import ANNOTATIONS, COLUMNS, ROUNDS, SIZE, Case, case_of, module_text
 
-DRAWS, DIRECTIONS = 4, 2
+DRAWS, DIRECTIONS = 10, 1
 STEP = 1e-5
 TOLERANCE = 1e-4
 """Of a directional derivative, relative; analysis and measurement are about whole terms that are lost."""

@@ -40,6 +40,8 @@ class Names:
     loops: list[str] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
     """Local names of rows of the two-dimensional input."""
+    fixed: list[str] = field(default_factory=list)
+    """The variables of :attr:`reals` that started as a number, which no condition should stand on alone."""
     constants: list[str] = field(default_factory=list)
     """Real parameters and fields of structs."""
 
@@ -210,15 +212,15 @@ class Expressions:
         """A vector of three."""
         if depth <= 0 or self.chance(0.25):
             return self.vector_leaf(names)
-        v, kind = self.vector(names, depth - 1), self.random.randrange(6)
-        if kind == 0:
-            return f"({v} {self.random.choice('+-')} {self.vector(names, depth - 1)})"
+        v, other, kind = self.vector(names, depth - 1), self.vector(names, depth - 1), self.random.randrange(6)
+        if kind == 0 or (kind == 2 and v == other):
+            return f"({v} {'+' if v == other else self.random.choice('+-')} {other})"
         if kind == 1:
             return f"({self.real(names, depth - 1)} * {v})"
         if kind == 2:
-            return f"wp.cross({v}, {self.vector(names, depth - 1)})"
+            return f"wp.cross({v}, {other})"
         if kind == 3:
-            return f"wp.cw_mul({v}, {self.vector(names, depth - 1)})"
+            return f"wp.cw_mul({v}, {other})"
         if kind == 4:
             return f"({v} / (real(2.0) + wp.sin({self.real(names, depth - 1)})))"
         return self.new_vector(names, depth)
@@ -246,7 +248,8 @@ class Expressions:
     def condition(self, names: Names) -> str:
         """A condition that is true about as often as not."""
         fresh = [array for array in self.arrays.reals if array not in self.arrays.written]
-        choices = [f"wp.sin(real(7.0) * {self.leaf(names)}) > real(0.0)"]
+        varying = [*(name for name in names.reals if name not in names.fixed), *self._elements(names)]
+        choices = [f"wp.sin(real(7.0) * {self.random.choice(varying)}) > real(0.0)"] if varying else []
         if fresh:
             array = self.random.choice(fresh)
             test = f"{array}[{self.any_index(names)}] {self.random.choice('<>')} real(1.0)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from random import Random
 
 from tests.differential.cases import OWN, Case
@@ -51,7 +52,8 @@ def case(random: Random) -> Case:
 
 def _usable(aliases: tuple[tuple[str, str], ...], text: str) -> tuple[tuple[str, str], ...]:
     """Only arrays that each thread has its own element of are given twice."""
-    return tuple(each for each in aliases if all(f"{name}[i + " not in text for name in each))
+    other = [rf"\b{name}\b(?!\[i\])" for pair in aliases for name in pair]
+    return () if "wp.tid" in text and any(re.search(each, text) for each in other) else aliases
 
 
 def _use(body: Body, statements: Statements) -> None:

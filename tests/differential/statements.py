@@ -102,8 +102,10 @@ class Statements:
     # -- locals --------------------------------------------------------------------------------------------------
 
     def new_real(self, body: Body) -> None:
-        value = self.real(body) if self.chance(0.75) else f"real({self.random.choice(('0.4', '1.0', '0.5'))})"
-        name = self.new_name("t")
+        varies, name = self.chance(0.75), self.new_name("t")
+        value = self.real(body) if varies else f"real({self.random.choice(('0.4', '1.0', '0.5'))})"
+        if not varies:
+            body.names.fixed.append(name)
         body.add(f"{name} = {value}")
         body.names.reals.append(name)
 
@@ -284,9 +286,11 @@ class Statements:
         if self.chance(0.5):
             body.add(f"wp.atomic_add(total, 0, {self.real(body)})")
             return
-        operation = self.random.choice(("atomic_add", "atomic_sub", "atomic_add", "atomic_max", "atomic_min"))
+        operation = self.random.choices(("atomic_add", "atomic_sub", "atomic_max", "atomic_min"), (6, 3, 1, 1))[0]
         array = self.random.choice(list(self.outputs.reals))
         index = self.expressions.index_of(array, body.names)
+        if operation in ("atomic_max", "atomic_min"):
+            body.add(f"{array}[{index}] = {self.random.choice((self.real(body), 'real(0.6)'))}")
         body.add(f"wp.{operation}({array}, {index}, {self.real(body)})")
 
     def returned_atomic(self, body: Body) -> None:

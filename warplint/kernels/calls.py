@@ -249,8 +249,14 @@ class Calls(Stores):
             if name in ("atomic_min", "atomic_max"):
                 winner = self.load(full, owner.type, node)
                 record.needs |= self.need(winner.tokens, value.active | winner.active, node)
+                record.needs |= self._outdone(place.path, winner.active, record.order, node)
             old = joined(old, self._old_value(full, owner.type, node, record.order))
         return old
+
+    def _outdone(self, path: str, given: int, order: int, node: ast.AST) -> int:
+        """The need of an old value's cotangent to be cleared. Measured: it never is."""
+        token = Token(TokenKind.OUTDONE, path, "", "", order, node, self.frame.file)
+        return self.need(self.ledger.token(token, (node, self.frame.functions)), given, node)
 
     def _old_value(self, place: Place, of: Type, node: ast.Call, order: int) -> Value:
         """What an atomic returns."""
@@ -259,7 +265,8 @@ class Calls(Stores):
         symbol = f"{place.path}@{order}"
         returned = Token(TokenKind.ATOMIC, place.path, symbol, "", order, node, self.frame.file)
         token = ledger.token(returned, (order,))
-        cuts = ledger.cut(path, Cut.NONDIFFERENTIABLE)
+        stops = (node, self.frame.file) if of.floating is not False else (None, None)
+        cuts = ledger.cut(path, Cut.NONDIFFERENTIABLE, *stops)
         element = of.element or Type(floating=of.floating)
         return Value(0, path, token, 0, cuts, element, symbol, threads=1, varies=self.loop_bits)
 

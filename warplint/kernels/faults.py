@@ -33,6 +33,7 @@ _LOST: dict[TokenKind, KernelFaultKind] = {
     TokenKind.REASSIGNED: KernelFaultKind.COMPONENT_REASSIGN,
     TokenKind.ASSIGNED: KernelFaultKind.ADJOINT_ASSIGNED,
     TokenKind.UNSELECTED: KernelFaultKind.UNSELECTED_SINGULAR,
+    TokenKind.OUTDONE: KernelFaultKind.EXTREME_KEPT,
     TokenKind.OMITTED: KernelFaultKind.ADJOINT_OMITTED,
 }
 """Tokens that are gone whatever happens in memory, and the fault that needing one is."""
@@ -72,6 +73,7 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
         known.into |= draft.into
         known.certain |= draft.certain
         known.present &= draft.present
+    _leave_to_replays(drafts)
     return tuple(
         KernelFault(
             draft.kind,
@@ -89,6 +91,13 @@ def faults(ledger: Ledger, span_of: SpanOf, read_of: Callable[[Token], Read]) ->
         )
         for draft in sorted(drafts.values(), key=lambda draft: draft.order)
     )
+
+
+def _leave_to_replays(drafts: dict[tuple[object, ...], _Draft]) -> None:
+    """What an atomic returned has no adjoint either; where its value is needed, that is told alone."""
+    for kind, node in [key[:2] for key in drafts]:
+        if kind is KernelFaultKind.ATOMIC_REPLAYED and drafts[kind, node].certain:
+            drafts.pop((KernelFaultKind.NONDIFFERENTIABLE, node), None)
 
 
 def _consumers(ledger: Ledger) -> dict[int, set[str]]:
@@ -131,6 +140,7 @@ def _lost(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tupl
         for token in map(ledger.tokens.__getitem__, members(need.tokens & gone)):
             kind = _LOST[token.kind]
             draft = _Draft(kind, need.node, need.file, need.order, None, need.given, set(into), token.path, token.loop)
+            draft.certain = kind is not KernelFaultKind.EXTREME_KEPT
             yield (kind, need.node), draft
 
 

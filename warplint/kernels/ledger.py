@@ -59,6 +59,8 @@ class TokenKind(enum.Enum):
     """The adjoint of an argument that a custom adjoint leaves out."""
     VARIABLE = "variable"
     """A local variable's own memory: gone for adjoints of operations that read it, if a later loop assigns it."""
+    OUTDONE = "outdone"
+    """What an element held before ``atomic_min`` or ``atomic_max``: where another value wins, its cotangent stays."""
     UNSELECTED = "unselected"
     """An operand of ``where`` that is singular where it is not selected."""
 

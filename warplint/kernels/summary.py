@@ -145,6 +145,9 @@ class KernelFaultKind(str, enum.Enum):
     STORE_REPLAYED = "store-replayed"
     """A store in a function: the backward pass runs it again and leaves another value than the forward pass did, which
     an adjoint of the same kernel reads (``detail`` says where). Not ``certain``: no adjoint here reads it."""
+    EXTREME_KEPT = "extreme-kept"
+    """``atomic_min`` or ``atomic_max`` onto an element that carries gradient: where the new value wins, the old one's
+    cotangent is not cleared. Never certain, and of no interest where nothing flows through the old value."""
     ATOMIC_REPLAYED = "atomic-replayed"
     """The value that an atomic returned is needed: the backward pass runs it again, or does not, and gets another."""
 
