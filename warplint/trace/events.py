@@ -471,6 +471,26 @@ class RefutedAdjoint:
 
 
 @dataclass(frozen=True)
+class UnconvergedSolver:
+    """A loop on a tape that a run has seen to stop before its answer: run on, the answer and the gradient move.
+
+    ``launch`` is the first launch of a round, ``rounds`` how many the program makes, ``further`` how many more it takes
+    to settle, ``moved`` by how much of itself the answer moves. ``ad`` is the derivative for ``leaf`` along one
+    direction as the program has it, ``settled`` that of the answer.
+    """
+
+    launch: Stack
+    kernel: str
+    rounds: int
+    further: int
+    moved: float
+    leaf: str
+    allocation: Stack
+    ad: float
+    settled: float
+
+
+@dataclass(frozen=True)
 class Trace:
     """The events of one possible run of one program, in order.
 
@@ -496,3 +516,5 @@ class Trace:
     """The run begins with the entry file's first statement, and not in one of its functions."""
     refuted: tuple[RefutedAdjoint, ...] = ()
     """Of a run: what was measured of the user's own adjoints."""
+    unconverged: tuple[UnconvergedSolver, ...] = ()
+    """Of a run: loops that were run on."""

@@ -59,6 +59,7 @@ def recorded_trace(seen: Iterable[object], project: Project, path: str = "") -> 
         names_cuda=any(load.device.startswith("cuda") for load in loads),
         is_program=True,
         refuted=tuple(_refuted(record, places)),
+        unconverged=tuple(_unconverged(record, places)),
     )
     kernels = _Kernels(project, places, tables, trace.warp)
     return Recorded(trace, kernels.summary_of, places, kernels.source_of)
@@ -82,6 +83,22 @@ def _refuted(record: Sequence[object], places: Places) -> Iterator[events.Refute
                 fd=check.fd,
                 kernels=tuple(places.definition(kernel) for kernel in check.kernels),
                 everywhere=check.everywhere,
+            )
+
+
+def _unconverged(record: Sequence[object], places: Places) -> Iterator[events.UnconvergedSolver]:
+    for loop in record:
+        if isinstance(loop, records.UnconvergedLoop):
+            yield events.UnconvergedSolver(
+                launch=places.stack(loop.launched),
+                kernel=loop.kernel,
+                rounds=loop.rounds,
+                further=loop.further,
+                moved=loop.moved,
+                leaf=loop.leaf,
+                allocation=places.stack(loop.allocated),
+                ad=loop.ad,
+                settled=loop.fd,
             )
 
 

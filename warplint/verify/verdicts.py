@@ -28,6 +28,7 @@ from warplint.verify.records import (
     ModuleCreatedSeen,
     ModuleLoad,
 )
+from warplint.verify.run_on_verdicts import by_running_on
 from warplint.verify.tape_verdicts import by_rule
 
 
@@ -364,5 +365,6 @@ _BY_RUN: Mapping[Experiment, Callable[[Finding, Evidence], Verdict | None]] = {
     Experiment.FLAT_GRADIENT: by_flat_gradient,
     Experiment.NONSMOOTH_POINT: by_point,
     Experiment.ADJOINT_CHECK: by_adjoint_check,
+    Experiment.RUN_ON: by_running_on,
     Experiment.OPTION_VALUE: _by_option_value,
 }

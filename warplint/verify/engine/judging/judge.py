@@ -5,6 +5,8 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from warplint.verify.engine.judging.adjoint_check import check_adjoints
 from warplint.verify.engine.judging.arbiter import Reserve
 from warplint.verify.engine.judging.contributions import Summed, may_be_swallowed
 from warplint.verify.engine.judging.culprits import Culprits, places
+from warplint.verify.engine.judging.fixed_points import FixedPoints
 from warplint.verify.engine.judging.host_loop import HostLoop
 from warplint.verify.engine.judging.launch_check import check_launches, first_launches
 from warplint.verify.engine.judging.off_tape import OffTape
@@ -147,8 +150,16 @@ class Judge:
             if ruled is not found:
                 return self._record(group, ruled, signature="host-loop")
         if found.status is not GradientStatus.FAIL:
+            self._look_on(group, window, found)
             return self._record(group, found)
         return self._explained(group, found)
+
+    def _look_on(self, group: Group, window: Window, found: Measurement) -> None:
+        """Whether loops of the window, which the right gradient passes, had come to their answers."""
+        if group.used is not None:
+            with suppress(OutOfBudget):
+                for loop in FixedPoints(self.analysis, self._clock).unconverged(group, window, found):
+                    self._send(replace(loop, leaf=leaf_name(group.leaf)))
 
     def _effort(self, group: Group, window: Window, remaining: int) -> Effort:
         """As much as the time that falls to this group allows."""

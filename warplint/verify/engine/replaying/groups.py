@@ -107,13 +107,14 @@ class Analysis:
 
     def writes(self, operation: Operation) -> Iterator[tuple[Range, Access]]:
         """The ranges that an operation (outside backward) writes."""
-        yield from (pair for pair in self._accesses(operation) if pair[1].writes)
+        yield from (pair for pair in self.accesses(operation) if pair[1].writes)
 
     def reads(self, operation: Operation) -> Iterator[Range]:
         """The ranges that it reads."""
-        yield from (where for where, access in self._accesses(operation) if access.reads)
+        yield from (where for where, access in self.accesses(operation) if access.reads)
 
-    def _accesses(self, operation: Operation) -> Iterator[tuple[Range, Access]]:
+    def accesses(self, operation: Operation) -> Iterator[tuple[Range, Access]]:
+        """The ranges that an operation (outside backward) touches, and what it does with each."""
         if isinstance(operation, KernelCall):
             known = self._kernels.get(operation.index)
             if known is None:

@@ -295,6 +295,21 @@ class Window:
         finally:
             self._steps = kept
 
+    @contextmanager
+    def inserted(self, steps: Mapping[int, Sequence[Runnable]]) -> Iterator[None]:
+        """Run steps besides, each list after all operations up to a number."""
+        kept, left = self._steps, sorted(steps)
+        made: list[Step] = []
+        for step in kept:
+            while left and _number(step) > left[0]:
+                made.extend(steps[left.pop(0)])
+            made.append(step)
+        self._steps = [*made, *(step for number in left for step in steps[number])]
+        try:
+            yield
+        finally:
+            self._steps = kept
+
     def restore(self) -> None:
         """Bring the memory of the window to its beginning."""
         self._everything.restore()
