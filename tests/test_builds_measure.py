@@ -14,6 +14,9 @@ import pytest
 from installed import environment
 from jsonschema import Draft202012Validator
 
+from warplint.builds.observe import invocation, observe
+from warplint.runner.process import Limits
+
 SCHEMA = json.loads((Path(__file__).parent.parent / "docs" / "builds-schema.json").read_text())
 
 
@@ -215,6 +218,55 @@ def test_builds_of_a_program_and_its_children(measured, tmp_path: Path) -> None:
     assert "and none was launched: see `warplint rule NVW307`" in outcome.err
 
 
+LAUNCHES = """\
+import os
+import warp as wp
+
+wp.config.kernel_cache_dir = os.path.expanduser("~/.cache/warp")  # this is about launches, not about builds
+
+@wp.kernel
+def scale(x: wp.array(dtype=float)):
+    x[wp.tid()] = x[wp.tid()] * 2.0
+
+x = wp.ones(4, dtype=float, device="cpu", requires_grad=True)
+wp.launch(kernel=scale, dim=[4], inputs=[x], device="cpu", block_dim=64)
+wp.launch(scale, 4, [x], [], [], [], "cpu")
+with wp.ScopedDevice("cpu"):
+    wp.launch(scale, dim=(4,), inputs=(x,))
+prepared = wp.launch(scale, dim=4, inputs=[x], device="cpu", record_cmd=True)
+prepared.launch()
+with wp.ScopedCapture(device="cpu") as capture:
+    wp.launch(scale, dim=2, inputs=[x], device="cpu")
+wp.capture_launch(capture.graph)
+with wp.Tape() as tape:
+    wp.launch(scale, dim=1, inputs=[x], device="cpu")
+tape.backward(grads={x: wp.ones_like(x)})
+try:
+    wp.launch(scale, dim=4, inputs=[], device="cpu")
+except RuntimeError:
+    print("refused")
+"""
+
+
+@pytest.mark.warp
+def test_launches_are_the_work_however_they_are_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "prog.py").write_text(LAUNCHES)
+    command = invocation(["python", str(tmp_path / "prog.py")], sys.executable)
+    (process,) = observe(command, str(tmp_path / "cache"), Limits(300.0)).processes
+    assert capfd.readouterr().out.endswith("refused\n")
+    work = process.workload
+    assert work is not None
+    found = [(kind.kernel, kind.dim, kind.adjoint, count) for kind, count in zip(work.kinds, work.counts, strict=True)]
+    assert found == [
+        ("scale", (4,), False, 5),
+        ("scale", (2,), False, 1),
+        ("(graph)", (), False, 1),
+        ("scale", (1,), False, 1),
+        ("scale", (1,), True, 1),
+    ]
+    assert {(kind.device, kind.arrays) for kind in work.kinds if kind.arrays} == {("cpu", ("float32[1]",))}
+
+
 KERNEL = """\
 import warp as wp
 
@@ -269,3 +321,14 @@ def test_measurements_that_are_compared(measured, tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, env=environment(tmp_path / "installed"))
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout.startswith("improvement: bytes of generated source went down")
+
+
+@pytest.mark.slow
+@pytest.mark.warp
+def test_pytest_is_a_command_like_any_other(measured, tmp_path: Path) -> None:
+    source = KERNEL.format(before="", after="", value="1.0").replace("wp.launch", "def test_it():\n    wp.launch")
+    (tmp_path / "test_it.py").write_text(source)
+    outcome = measured("pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
+    assert outcome.status == 0, outcome.err
+    assert outcome.out.count("1 passed") == 2
+    assert "nothing is built redundantly here" in outcome.err

@@ -88,7 +88,8 @@ def invocation(words: Sequence[str], python: str | None = None) -> Invocation:
         return Invocation(shown, (find_interpreter(python), *rest[1:]), environment)
     if head.endswith(".py") and os.path.isfile(head):
         return Invocation(shown, (find_interpreter(python), *rest), environment)
-    found = shutil.which(head) or shutil.which(head, path=os.path.dirname(find_interpreter(python)))
+    # A console script (`pytest`) is first of all that of the interpreter, as it is where programs are verified.
+    found = shutil.which(head, path=os.path.dirname(find_interpreter(python))) or shutil.which(head)
     if found is None:
         raise CommandError(f"there is no program {head}")
     return Invocation(shown, (found, *rest[1:]), environment)

@@ -16,10 +16,12 @@ from typing import Any
 from warplint.verify.build_records import LaunchKind, Workload
 from warplint.verify.engine.warp_modules import array_type
 
-FIRST = 4096
+FIRST = 1024
 """Launches that are told one by one, so that two runs can be compared where they part."""
 _CHUNK = 1 << 14
 _WORK = "warplint_work"
+GRAPH = "(graph)"
+"""Stands for a kernel's name where a captured graph is launched."""
 
 
 class Launches:
@@ -104,6 +106,45 @@ def watch_launches(launches: Launches) -> None:
 
     for owner in (context, warp):
         setattr(owner, "launch", launching)  # noqa: B010 - a function of Warp's, replaced
+    _watch_prepared(launches, context)
+    _watch_graphs(launches, context, warp)
+
+
+def _watch_prepared(launches: Launches, context: Any) -> None:
+    """Have the launches of ``Launch`` objects added (``record_cmd=True``)."""
+    launch = context.Launch.launch
+
+    @functools.wraps(launch)
+    def launching(this: Any, *args: Any, **kwargs: Any) -> Any:
+        result = launch(this, *args, **kwargs)
+        name, arrays = this.kernel.__dict__.get(_WORK) or _work(this.kernel, {})
+        shape = tuple(getattr(this.bounds, "shape", ()))
+        dim, block_dim = shape[: getattr(this.bounds, "ndim", len(shape))], getattr(this, "block_dim", None)
+        adjoint = bool(getattr(this, "adjoint", False))
+        key = (name, dim, arrays, this.device.alias, block_dim, adjoint)
+        number = launches.numbers.get(key)
+        kind = LaunchKind(name, _sizes(dim), arrays, this.device.alias, int(block_dim or 0), adjoint)
+        launches.add(launches.numbered(key, kind) if number is None else number)
+        return result
+
+    context.Launch.launch = launching
+
+
+def _watch_graphs(launches: Launches, context: Any, warp: Any) -> None:
+    """Have the launches of captured graphs added; what is in them was added when they were captured."""
+    launch = getattr(context, "capture_launch", None)
+    if launch is None:
+        return
+
+    @functools.wraps(launch)
+    def launching(graph: Any, *args: Any, **kwargs: Any) -> Any:
+        result = launch(graph, *args, **kwargs)
+        kind = LaunchKind(GRAPH, (), (), graph.device.alias, 0)
+        launches.add(launches.numbered((GRAPH, graph.device.alias), kind))
+        return result
+
+    for owner in (context, warp):
+        setattr(owner, "capture_launch", launching)  # noqa: B010 - a function of Warp's, replaced
 
 
 def _first(args: Sequence[Any], given: Mapping[str, Any], name: str, position: int) -> Any:
