@@ -6,8 +6,7 @@ A *gradient* program marks the number its derivative is taken for, ``V0 = 0.8  #
 ``# perturb 1e-3``), and prints lines with ``loss <number>`` and ``grad <number>``: the objective and the derivative
 that the program itself obtained from its tape. It is run again with the number replaced, and the printed derivative is
 compared with central differences (Richardson, two steps). Where a line also says ``at <number>`` (a training loop),
-every such line is compared with differences of the *first* printed loss around that number. Where it declares
-``# repair: OLD => NEW``, the differences are those of the repaired program: what the derivative should have been.
+every such line is compared with differences of the *first* printed loss around that number.
 
 A *build* program has no such mark. It runs in a process of its own with an empty kernel cache: module loads that
 compiled are counted, and what each of its modules was built with is compared with ``wp.config``. Where the
@@ -96,9 +95,6 @@ class GradientProgram:
         if len(numbers) != 1:
             raise ValueError(f"{path}:{self.line}: {len(numbers)} numbers on the marked line")
         self.value = float(ast.literal_eval(numbers[0]))
-        self.meant = self.source
-        for old, new in REPAIR.findall(self.source):
-            self.meant = "\n".join(t if t.startswith("#") else t.replace(old, new) for t in self.meant.split("\n"))
 
     def _is_marked(self, node: ast.AST) -> bool:
         if getattr(node, "lineno", None) != self.line:
@@ -111,8 +107,8 @@ class GradientProgram:
             and not self.source.splitlines()[self.line - 1][: node.col_offset].rstrip().endswith("-")
         )
 
-    def run(self, value: float, source: str) -> list[Row]:
-        """The lines printed by the program (its ``source``, or what is meant) with the marked number replaced."""
+    def run(self, value: float) -> list[Row]:
+        """The lines printed with the marked number replaced by ``value``."""
         program = self
 
         class Replace(_MainGuard):
@@ -123,7 +119,7 @@ class GradientProgram:
 
             visit_Constant = visit_UnaryOp = generic_visit
 
-        tree = ast.fix_missing_locations(Replace().visit(ast.parse(source)))
+        tree = ast.fix_missing_locations(Replace().visit(ast.parse(self.source)))
         name = "measured_" + re.sub(r"\W", "_", "_".join(self.path.with_suffix("").parts[-3:]))
         module = types.ModuleType(name)
         module.__file__ = str(self.path)
@@ -134,7 +130,7 @@ class GradientProgram:
         return [Row(float(m[1]) if m[1] else None, float(m[2]), float(m[3])) for m in LINE.finditer(output.getvalue())]
 
     def measure(self) -> Derivative:
-        rows = self.run(self.value, self.source)
+        rows = self.run(self.value)
         if not rows:
             raise ValueError(f"{self.path}: printed no line with `loss … grad …`")
         if rows[0].at is None:
@@ -148,8 +144,7 @@ class GradientProgram:
     def _difference(self, at: float) -> tuple[float, float]:
         """Central differences extrapolated from two steps, and how far the two are apart."""
         wide, narrow = (
-            (self.run(at + h, self.meant)[0].loss - self.run(at - h, self.meant)[0].loss) / (2.0 * h)
-            for h in (self.step, self.step / 2.0)
+            (self.run(at + h)[0].loss - self.run(at - h)[0].loss) / (2.0 * h) for h in (self.step, self.step / 2.0)
         )
         return (4.0 * narrow - wide) / 3.0, _relative(wide, narrow)
 

@@ -67,7 +67,7 @@ def declare_kernel(machine: Machine, function: Function, options: Mapping[str, V
         function=function,
         module=module,
         key=key,
-        decorator=_decorator(machine, node),
+        decorator=_decorator(machine, function, node),
         options=dict(options),
         unique=unique,
         captures=bool(captured),
@@ -116,11 +116,14 @@ def _describe(kernel: KernelValue) -> events.Kernel:
     )
 
 
-def _decorator(machine: Machine, node: ast.FunctionDef) -> ast.expr | None:
+def _decorator(machine: Machine, function: Function, node: ast.FunctionDef) -> ast.expr | None:
+    """What makes a kernel of the function: its decorator, else the call of ``wp.kernel`` in its file."""
     here = machine.frame.node
     if isinstance(here, ast.expr) and here in node.decorator_list:
         return here
-    return node.decorator_list[0] if node.decorator_list else None
+    if node.decorator_list:
+        return node.decorator_list[0]
+    return here if isinstance(here, ast.Call) and machine.frame.module is function.module else None
 
 
 def _captured(machine: Machine, function: Function, node: ast.FunctionDef) -> dict[str, Value]:
@@ -211,7 +214,11 @@ def instantiate(machine: Machine, kernel: KernelValue, types: Sequence[Value] | 
     """A generic kernel gets an instance for the types of these arguments (or for these types), unless it has it."""
     parameters = kernel.function.node.args.args
     given = types if isinstance(types, Mapping) else dict(zip((p.arg for p in parameters), types, strict=False))
-    names = [_type_name(given.get(parameter.arg)) for parameter in parameters if is_open(parameter.annotation)]
+    open_ones = [parameter for parameter in parameters if is_open(parameter.annotation)]
+    names = [
+        _type_name(given.get(parameter.arg), any_rank=isinstance(parameter.annotation, (ast.Name, ast.Attribute)))
+        for parameter in open_ones
+    ]
     if any(name is None for name in names):
         kernel.open_ended = True
     elif not kernel.open_ended:
@@ -221,10 +228,16 @@ def instantiate(machine: Machine, kernel: KernelValue, types: Sequence[Value] | 
 _SCALARS = re.compile(r"(float|int|uint)\d+|bool|float|int")
 
 
-def _type_name(value: Value) -> str | None:
-    """What an instance is told apart by; scalars of any type are one, since a plain number has no type of its own."""
+def _type_name(value: Value, *, any_rank: bool = False) -> str | None:
+    """What an instance is told apart by; scalars of any type are one, since a plain number has no type of its own.
+
+    ``any_rank``: the parameter takes arrays of any number of dimensions, which then counts as well.
+    """
     if isinstance(value, (ArrayValue, NumpyValue)):
-        return None if value.dtype is None else f"array of {_canonical(value.dtype)}"
+        if value.dtype is None or (any_rank and value.shape is None):
+            return None
+        rank = f" in {len(value.shape)}" if any_rank and value.shape is not None else ""
+        return f"array of {_canonical(value.dtype)}{rank}"
     if isinstance(value, Vector):
         return _canonical(value.type)
     if isinstance(value, (bool, int, float)):

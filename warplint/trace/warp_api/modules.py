@@ -7,6 +7,7 @@ declared; ``set_module_options`` marks it modified, a write into ``get_module(n)
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from warplint.trace import events
@@ -302,11 +303,22 @@ def _clear_cache(machine: Machine, call: Call) -> Value:
     return None
 
 
+_DEFAULT_CACHE = re.compile(r"\.cache/warp\b")
+
+
+def _texts_in(node: ast.expr) -> str:
+    """The strings of an expression in order, as the parts of a path: ``Path.home() / ".cache" / "warp"``."""
+    texts = [item for item in ast.walk(node) if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+    return "/".join(str(item.value) for item in sorted(texts, key=lambda item: (item.lineno, item.col_offset)))
+
+
 def _remove_tree(machine: Machine, call: Call) -> Value:
     """``shutil.rmtree``: of the kernel cache, where that is what it is given."""
     path, own = call.get(0, "path"), machine.config.get("kernel_cache_dir")
     node = call.argument_node(0, "path")
-    named = node is not None and ast.unparse(node).endswith("config.kernel_cache_dir")
+    named = node is not None and (
+        ast.unparse(node).endswith("config.kernel_cache_dir") or _DEFAULT_CACHE.search(_texts_in(node)) is not None
+    )
     if named or (own is not None and path is own) or (isinstance(path, str) and path == own):
         machine.emit(events.CacheCleared, guarded=is_guarded(machine))
     return None
