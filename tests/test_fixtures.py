@@ -22,6 +22,13 @@ FIXTURES = ROOT / "fixtures"
 EXPECT = re.compile(r"#\s*expect(?P<kind>-info|-run)?:\s*(?P<what>[^#]+)")
 
 VERIFIED_ALWAYS = {
+    "mutated-arguments/bad_step_size_in_struct.py",
+    "mutated-arguments/good_number_not_needed.py",
+    "alias-overwrite/bad_pointer_scratch.py",
+    "unseeded-backward/bad_seed_for_another_array.py",
+    "retained-grad/bad_cleared_by_kernel.py",
+    "write-before-backward/good_loss_cleared.py",
+    "severed-copy/good_copied_back.py",
     "ping-pong/bad_parity_index.py",
     "ping-pong/good_linear_diffusion.py",
     "missing-requires-grad/bad_buffer_module",

@@ -31,15 +31,16 @@ QUICK = {
 }
 """Those whose recording differs most from what the interpreter sees: names that change hands, hosts that write."""
 
+STOPPED = "the run is stopped early, so that nothing may rest on what did not happen"
 UNSEEN_IN_A_RUN = {
     "missing-requires-grad/bad_map_of_float_function.py": "the kernel that `wp.map` makes has no source",
     "unrecorded-write/bad_sum_utility.py": "what a native utility reads is not told",
     "host-round-trip/bad_clipped_in_numpy.py": "what numpy makes of an array's contents is not seen",
     "host-round-trip/bad_normalised_by_host.py": "what numpy makes of an array's contents is not seen",
-    "severed-copy/bad_clone_in_list.py": "the run is stopped, so that nothing rests on what did not happen",
-    "severed-copy/bad_copy_in_trainer.py": "the run is stopped, so that nothing rests on what did not happen",
-    "missing-tape-zero/bad_bias_forgotten.py": "the run is stopped, so that nothing rests on what did not happen",
-    "missing-tape-zero/bad_fresh_tape_zeroed_early.py": "the run is stopped, so that nothing rests on what did not happen",
+    "severed-copy/bad_clone_in_list.py": STOPPED,
+    "severed-copy/bad_copy_in_trainer.py": STOPPED,
+    "missing-tape-zero/bad_bias_forgotten.py": STOPPED,
+    "missing-tape-zero/bad_fresh_tape_zeroed_early.py": STOPPED,
 }
 TAPE_RULES = {rule.code: rule.name for rule in registry.rules() if rule.group is Group.TAPE}
 BAD = [p for p in PROGRAMS if p.is_bad and p.path.parent.name in TAPE_RULES.values()]

@@ -19,7 +19,6 @@ from warplint.trace.overwrites import is_needed
 from warplint.trace.reachability import Reach
 from warplint.trace.recordings import Recording
 
-
 SINGLE_PRECISION = 1e-6
 """Numbers that differ by less are one in single precision."""
 

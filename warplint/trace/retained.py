@@ -43,7 +43,11 @@ def retained_stores(
         if earlier is None:
             if established.flows(position):
                 first[memory.id] = (position, step)
-        elif step.kind is StoreKind.STORE and step.seq != earlier[1].seq:
-            if earlier[1].dest.extent.overlaps(step.dest.extent) is True:
-                told.add(memory.id)
-                yield Retained(recording, memory, earlier[1], step, established.carried[earlier[0]])
+        elif _stores_again(step, earlier[1]):
+            told.add(memory.id)
+            yield Retained(recording, memory, earlier[1], step, established.carried[earlier[0]])
+
+
+def _stores_again(step: Step, earlier: Step) -> bool:
+    same = step.seq != earlier.seq and earlier.dest.extent.overlaps(step.dest.extent) is True
+    return same and step.kind is StoreKind.STORE
