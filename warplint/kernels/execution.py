@@ -426,9 +426,7 @@ class Execution:
 
 def _is_singular(name: str, operands: list[Value]) -> bool:
     position = table().singular.get(name, len(operands))
-    if position >= len(operands) or not _is_zero(operands[position]):
-        return False
-    return name != "pow" or (isinstance(operands[1], (int, float)) and operands[1] < 1)
+    return position < len(operands) and _is_zero(operands[position])
 
 
 def _is_zero(operand: Value) -> bool:

@@ -26,19 +26,23 @@ def dangerous(name: str, arguments: Sequence[Value]) -> Value | None:
         return None
     operand = arguments[position]
     safe = operand.sign is Sign.POSITIVE and name != "exp"
-    known = not operand.tokens and not operand.threads
+    known = not operand.tokens and not operand.threads and operand.constant != 0
     return None if safe or known or operand.type.floating is False else operand
 
 
 def kinked(name: str, arguments: Sequence[Value]) -> bool:
-    """Whether an operation is one of :data:`KINKS` on real numbers that no compile-time constant decides."""
-    return name in KINKS and len(arguments) <= 2 and all(each.type.floating is not False for each in arguments)
+    """Whether an operation is one of :data:`KINKS`, on real numbers; a value with itself makes none."""
+    if name not in KINKS or len(arguments) > 2:
+        return False
+    alone = len(arguments) == 2 and arguments[0] is arguments[1]
+    return not alone and all(each.type.floating is not False for each in arguments)
 
 
 def _operand(name: str, arguments: Sequence[Value]) -> int | None:
     if name == "pow" and len(arguments) == 2:
         exponent = arguments[1].constant
-        return 0 if isinstance(exponent, (int, float)) and exponent < 1 else None
+        steep = isinstance(exponent, (int, float)) and exponent < 1
+        return 0 if steep or arguments[1].active else None  # the exponent's adjoint takes the base's logarithm
     position = 0 if name == "exp" else table().singular.get(name)
     return position if position is not None and position < len(arguments) else None
 
