@@ -148,7 +148,9 @@ class Expressions:
     def _template(self, templates: Sequence[str], names: Names, depth: int) -> str:
         template = self.random.choice(templates)
         first, second = self.real(names, depth - 1), self.real(names, depth - 1)
-        return template.format(first) if template.count("{}") < 2 else template.format(first, second)
+        if template.count("{}") < 2:
+            return template.format(first)
+        return template.format(first, second if second != first else f"({second} * {second})")
 
     def _smooth(self, names: Names, depth: int) -> str:
         return self._template(SMOOTH, names, depth)

@@ -131,7 +131,7 @@ class Statements:
             f"real(0.9) * {name} + {other}",
             f"{name} * {other}",
             f"wp.sin({name}) + {other}",
-            f"wp.max({name}, {other})",
+            f"wp.max({name}, {other})" if name != other else f"wp.abs({name})",
             f"{name} - real(0.3) * {name} * {other}",
         )
         return self.random.choice(forms)
