@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from programs import PRELUDE, check, taped
 
+from warplint.finding import Role
+
 MORE = """
 @wp.kernel
 def lin3(a: A, b: A):
@@ -456,3 +458,28 @@ tape.backward(l)
 print(x.grad.numpy())
 """,
     )
+
+
+def test_the_pass_of_the_loop_is_told(tmp_path: Path) -> None:
+    body = """
+def advance(a, b):
+    wp.launch(nl, 3, inputs=[a, b])
+
+x, y, l = arr([0.7, 1.3, -0.4]), zer(), zer(1)
+with wp.Tape() as tape:
+    for _ in range(3):  # the loop
+        advance(x, y)
+        x, y = y, x  # expect: NVW101
+    wp.launch(ssq, 3, inputs=[x, l])
+tape.backward(l)
+"""
+    (found,) = check(tmp_path, PRELUDE + body)
+    loop = 1 + (PRELUDE + body).splitlines().index("    for _ in range(3):  # the loop")
+    (written,) = [label for label in found.labels if label.role is Role.WRITE]
+    assert written.text.endswith(f", in the next pass of the loop at line {loop}")
+
+
+def test_no_pass_is_told_where_nothing_comes_round(tmp_path: Path) -> None:
+    body = "q, z = wp.clone(x), zer()\nla(nl, q, z)\nwp.copy(q, z)  # expect: NVW102\ntotal(z)"
+    (found,) = check(tmp_path, taped(body, before=MORE))
+    assert not [label for label in found.labels if " pass of the loop" in label.text]

@@ -118,6 +118,7 @@ def _finding(rule: Rule, group: Overwrites, flow: Dataflow, told: Told, place: C
     shown = established or group
     first = min(shown, key=lambda overwrite: (overwrite.moved is None, overwrite.write.seq))
     writer = wording.round_of(first.write.event, first.recording, flow)
+    when = wording.later_pass(first.write.event, first.reader.event, flow)
     return wording.finding(
         rule,
         Severity.WARNING if established else Severity.INFO,
@@ -125,7 +126,7 @@ def _finding(rule: Rule, group: Overwrites, flow: Dataflow, told: Told, place: C
         _message(first, shown, flow, told),
         [
             *wording.label(first.reader.event.span, Role.READ, _read_text(first, flow)),
-            *wording.label(first.write.event.span, Role.WRITE, f"overwritten here by {writer}"),
+            *wording.label(first.write.event.span, Role.WRITE, f"overwritten here by {writer}{when}"),
             *(label for member in shown for label in wording.allocation_label(member.array.memory, flow)),
             *wording.tape_labels(first.recording),
         ],

@@ -85,7 +85,7 @@ def _finding(group: Sequence[ChangedArgument], flow: Dataflow) -> Finding:
         f"launch a {_kind(first)} of its own",
         [
             *wording.label(launch.span, Role.READ, f"recorded here with `{change.slot.name}`"),
-            *wording.label(change.span, Role.WRITE, "changed here"),
+            *wording.label(change.span, Role.WRITE, f"changed here{wording.later_pass(change, launch, flow)}"),
             *wording.tape_labels(first.recording),
         ],
         flow.trace.source,

@@ -55,6 +55,7 @@ def _finding(retained: Retained, flow: Dataflow) -> Finding:
     name = wording.memory_name(retained.memory.id, flow)
     later = wording.round_of(retained.second.event, retained.recording, flow)
     earlier = wording.round_of(retained.first.event, retained.recording, flow)
+    when = wording.later_pass(retained.second.event, retained.first.event, flow)
     leaves = wording.listing(wording.memory_name(leaf, flow) for leaf in sorted(retained.leaves))
     return wording.finding(
         RULE,
@@ -64,7 +65,7 @@ def _finding(retained: Retained, flow: Dataflow) -> Finding:
         f"gradient standing, and that of {earlier} passes it on to {leaves} once more; use one array per store",
         [
             *wording.label(retained.first.event.span, Role.WRITE, f"stored here by {earlier}"),
-            *wording.label(retained.second.event.span, Role.WRITE, f"stored here again by {later}"),
+            *wording.label(retained.second.event.span, Role.WRITE, f"stored here again by {later}{when}"),
             *wording.allocation_label(retained.memory.id, flow),
             *wording.tape_labels(retained.recording),
         ],

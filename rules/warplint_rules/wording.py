@@ -16,10 +16,13 @@ PLACES = 6
 
 
 def array_name(array: Array, flow: Dataflow) -> str:
-    """`` `a.q` ``: the handle's own text, else the allocation's, else "an array"."""
+    """`` `a.q` ``: the handle's own text, else the allocation's, else where it was made."""
     memory = flow.trace.memories.get(array.memory)
     text = array.name or (memory.name if memory is not None else "")
-    return f"`{text}`" if text else "an array"
+    if text:
+        return f"`{text}`"
+    made = memory.span if memory is not None else None
+    return f"the array made at line {made.line}" if made is not None else "an array"
 
 
 def memory_name(number: int, flow: Dataflow) -> str:
@@ -84,6 +87,32 @@ def sequence(write: Event, read: Event, recording: Recording, flow: Dataflow) ->
     return f"{later} overwrites what {earlier} read"
 
 
+def later_pass(write: Event, read: Event, flow: Dataflow) -> str:
+    """``, in the next pass of the loop at line 31``, where a loop comes round between the read and the write."""
+    enclosing = flow.trace.enclosing
+    if enclosing is None or write.seq <= read.seq:
+        return ""
+    again = sum(1 for each in flow.operations if read.seq < each.seq < write.seq and each.event.stack == read.stack)
+    frames = _common_frames(read.stack, write.stack)
+    passes = again + (frames[-1][1].span.line <= frames[-1][0].span.line)
+    for one, other in reversed(frames):
+        outer = enclosing.loops(one.span) if one.span.path == other.span.path else ()
+        loops = [line for line in enclosing.loops(other.span) if line in outer]
+        if loops and passes:
+            return f", in {'the next pass' if passes == 1 else 'a later pass'} of the loop at line {loops[-1]}"
+    return ""
+
+
+def _common_frames(first: Stack, second: Stack) -> list[tuple[Frame, Frame]]:
+    """The frames of two stacks, outermost first, down to where their ways part."""
+    found: list[tuple[Frame, Frame]] = []
+    for one, other in zip(first, second, strict=False):
+        found.append((one, other))
+        if one.span != other.span:
+            break
+    return found
+
+
 def label(span: Span | None, role: Role, text: str) -> tuple[Label, ...]:
     """One label, or none where the place is not known."""
     return (Label(span, role, text),) if span is not None else ()
@@ -112,10 +141,8 @@ def places(labels: Iterable[Label]) -> tuple[Label, ...]:
 
 def parting(first: Stack, second: Stack) -> Frame:
     """The frame of ``second`` where it can be repaired: the outermost one in which it parts from ``first``."""
-    for one, other in zip(first, second, strict=False):
-        if one.span != other.span:
-            return other
-    return second[-1]
+    one, other = _common_frames(first, second)[-1]
+    return other if one.span != other.span else second[-1]
 
 
 def anchor(

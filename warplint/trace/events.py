@@ -12,8 +12,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from warplint.finding import Source, Span
+
+if TYPE_CHECKING:
+    from warplint.trace.enclosing import Enclosing
 
 
 @dataclass(frozen=True)
@@ -510,6 +514,8 @@ class Trace:
     """A whole program is in sight, and nothing in its text could run an adjoint or says whether adjoints are built."""
     warp_import: Span | None = None
     """The entry file's first import of Warp."""
+    enclosing: Enclosing | None = field(default=None, compare=False, repr=False)
+    """Knows the loops around a place; None: nobody does."""
     names_cuda: bool = False
     """The program's own files name a CUDA device; of a run: it loaded modules for one."""
     is_program: bool = False

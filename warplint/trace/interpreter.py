@@ -18,6 +18,7 @@ from warplint.trace import events
 from warplint.trace.attributes import get_attribute, set_attribute
 from warplint.trace.calls import call_value, run_generator
 from warplint.trace.checkpoint import Checkpoint
+from warplint.trace.enclosing import Enclosing
 from warplint.trace.events import Trace
 from warplint.trace.expressions import EVALUATORS
 from warplint.trace.forward_only import import_of_warp, is_forward_only
@@ -185,6 +186,7 @@ class _Session:
             warp_import=import_of_warp(self._module),
             names_cuda=any(names_cuda(module) for module in machine.modules if is_beside(module, self._module)),
             is_program=is_program,
+            enclosing=Enclosing(self._project),
         )
         source_of = partial(kernel_source, machine)
         self.interpretations.append(Interpretation(trace, machine.summary_of, _statistics(machine, trace), source_of))

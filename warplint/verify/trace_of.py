@@ -15,6 +15,7 @@ from warplint.kernels.source import KernelSource
 from warplint.kernels.summary import KernelSummary
 from warplint.project import Project
 from warplint.trace import events
+from warplint.trace.enclosing import Enclosing
 from warplint.trace.forward_only import import_of_warp, is_forward_only
 from warplint.trace.operations import SourceOf, SummaryOf
 from warplint.verify import records
@@ -58,6 +59,7 @@ def recorded_trace(seen: Iterable[object], project: Project, path: str = "") -> 
         warp_import=import_of_warp(entry) if entry is not None else None,
         names_cuda=any(load.device.startswith("cuda") for load in loads),
         is_program=True,
+        enclosing=Enclosing(project),
         refuted=tuple(_refuted(record, places)),
         unconverged=tuple(_unconverged(record, places)),
     )
