@@ -246,9 +246,32 @@ def test_a_wrong_adjoint_is_repaired_by_nothing_and_shown_alone(tmp_path):
         tmp_path,
     )
     (gradient,) = answer.of("x")
-    assert (gradient.status, gradient.repaired_by) == (FAIL, ())
+    assert (gradient.status, gradient.repaired_by) == (FAIL, (Repair.KERNEL,))
     (check,) = [check for check in answer.result.of(KernelCheck) if check.status is FAIL]
     assert (check.kernel, check.argument) == ("carry", "a")
+
+
+def test_a_wrong_kernel_does_not_hide_what_was_overwritten(tmp_path):
+    answer = judged(
+        """\
+        x = ones([0.3, 0.8, -0.4, 0.5])
+        y = ones([0.0, 0.0, 0.0, 0.0])
+        loss = wp.zeros(1, dtype=float, requires_grad=True)
+        with wp.Tape() as tape:
+            wp.launch(swing, dim=4, inputs=[x], outputs=[y])
+            wp.launch(swing, dim=4, inputs=[y], outputs=[x])
+            wp.launch(carry, dim=1, inputs=[x, 3], outputs=[loss])
+        tape.backward(loss)
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("x")
+    assert (gradient.status, set(gradient.repaired_by)) == (FAIL, {Repair.MEMORY, Repair.KERNEL})
+    overwritten = [each for each in gradient.culprits if each.repair is Repair.MEMORY]
+    assert {tuple(answer.lines(each.writer)) for each in overwritten} == {(6,)}
+    (wrong,) = [each for each in gradient.culprits if each.repair is Repair.KERNEL]
+    assert (wrong.reader_kernel, answer.lines(wrong.reader)) == ("carry", [7])
 
 
 def test_a_kernel_is_checked_through_the_arrays_that_have_a_gradient(tmp_path):

@@ -67,6 +67,8 @@ class Repair(str, enum.Enum):
     """Writes that no tape records (``zero_``, ``fill_``, uploads) consume the destination's adjoint."""
     ARGUMENTS = "arguments"
     """Each launch's adjoint is given the arguments of the launch, not what its list and structs hold now."""
+    KERNEL = "kernel"
+    """Kernels whose own adjoint is wrong get one by finite differences."""
     TAPED = "taped"
     """Launches and copies that no tape recorded (outside the block, ``record_tape=False``) run their adjoint too."""
 

@@ -17,6 +17,7 @@ REPAIRING = {
     Repair.ONCE: "running the repeated operation's adjoint once",
     Repair.CUT: "cutting the gradient at the writes that no tape records",
     Repair.ARGUMENTS: "giving each adjoint the arguments of its launch",
+    Repair.KERNEL: "taking the adjoint of the kernels that are wrong alone by finite differences",
     Repair.TAPED: "running the adjoint of what no tape recorded",
 }
 """What each what-if experiment does, in words."""

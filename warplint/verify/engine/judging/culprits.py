@@ -55,6 +55,7 @@ class Culprits:
             Repair.FRESH: self._stale,
             Repair.CUT: self._cut,
             Repair.TAPED: self._untaped,
+            Repair.KERNEL: self._wrong_kernels,
             Repair.ARGUMENTS: self._given_others,
         }
         found = sorted(finders[repair](), key=lambda culprit: -(culprit.effect or 0.0))
@@ -310,6 +311,15 @@ class Culprits:
                 if memory is not None:
                     return memory
         return None
+
+    def _wrong_kernels(self) -> Iterator[Culprit]:
+        """The first launch of each kernel whose own adjoint is wrong."""
+        seen: set[int] = set()
+        for step in sorted(self._all_steps(), key=lambda step: step.time):
+            call = step.forward
+            if isinstance(call, KernelCall) and id(call.kernel) in self._backward.wrong and id(call.kernel) not in seen:
+                seen.add(id(call.kernel))
+                yield Culprit(Repair.KERNEL, reader=places(call.stack), reader_kernel=call.name)
 
 
 def _tape_places(tape: TapeRecord) -> tuple[tuple[Place, ...], ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -77,6 +77,7 @@ class Judge:
         self._measurer = Measurer(self.analysis, clock, seed)
         self._off_tape = OffTape(machine, self._measurer)
         self._host_loop = HostLoop(machine, self._measurer, reserve)
+        self._kernel_checks: tuple[KernelCheck, ...] | None = None
 
     def run(self, first: int = 0) -> None:
         """Judge the groups from number ``first`` on."""
@@ -103,10 +104,8 @@ class Judge:
 
     def _check_kernels(self) -> None:
         """Every distinct kernel's adjoint alone, while there is time."""
-        rng = np.random.default_rng(self._seed)
         calls = first_launches(self.analysis)
-        share = max(self._clock.aim / 2.0, self._clock.aim_left) / max(len(calls), 1)
-        checks = check_launches(self._machine, self.analysis, calls, rng, share)
+        checks = self._kernel_checks if self._kernel_checks is not None else self._checked(calls)
         failed: list[Any] = []
         for done, check in enumerate(checks, start=1):
             self._send(check)
@@ -116,6 +115,25 @@ class Judge:
                 self._send(Note("sampled", f"{len(calls) - done} kernels were not checked alone: no time was left"))
                 break
         check_adjoints(failed, self._send, self._clock, self._seed)
+
+    def _checked(self, calls: list[KernelCall]) -> Iterator[KernelCheck]:
+        rng = np.random.default_rng(self._seed)
+        share = max(self._clock.aim / 2.0, self._clock.aim_left) / max(len(calls), 1)
+        return check_launches(self._machine, self.analysis, calls, rng, share)
+
+    def _wrong_kernels(self, group: Group) -> frozenset[int]:
+        """The kernels of a group's tapes whose own adjoint is wrong, by identity; all kernels are checked for it."""
+        calls = first_launches(self.analysis)
+        if self._kernel_checks is None:
+            self._kernel_checks = tuple(self._checked(calls))
+        failed = {check.defined for check in self._kernel_checks if check.status is GradientStatus.FAIL}
+        of_group = {
+            id(entry.forward.kernel)
+            for begin in group.backwards
+            for entry in begin.entries
+            if entry is not None and isinstance(entry.forward, KernelCall)
+        }
+        return frozenset(id(call.kernel) for call in calls if definition(call.kernel) in failed) & of_group
 
     def unjudged(self, number: int, reason: str) -> Gradient | Note:
         """The record of what could not be judged: a group, or (after the last of them) the kernels alone."""
@@ -202,6 +220,10 @@ class Judge:
             if not np.array_equal(backward.gradient(frozenset()), group.consumed, equal_nan=True):
                 return self._record(group, found)
             diagnosis = diagnose(backward, telling, self.analysis)
+            wrong = self._wrong_kernels(group) if diagnosis is None else frozenset()
+            if wrong:
+                backward = BackwardPass(self._machine, self.analysis, group, wrong)
+                diagnosis = diagnose(backward, telling, self.analysis, (Repair.KERNEL,))
         except (TooLarge, OutOfBudget):
             return self._record(group, found)
         signature = _signature(found)

@@ -96,14 +96,20 @@ class Diagnosis:
     others: tuple[tuple[Repair, ...], ...] = ()
 
 
-def diagnose(backward: BackwardPass, directions: Sequence[Measured], analysis: Analysis) -> Diagnosis | None:
-    """Try repairs singly, then in sets; None where no set is enough (the kernels' own adjoints may be wrong)."""
+def diagnose(
+    backward: BackwardPass, directions: Sequence[Measured], analysis: Analysis, besides: tuple[Repair, ...] = ()
+) -> Diagnosis | None:
+    """Try repairs singly, then in sets; None where no set is enough (the kernels' own adjoints may be wrong).
+
+    ``besides`` are made in every try: what is known to be wrong already.
+    """
     possible = [repair for repair in ORDER if repair in applicable(backward, analysis)]
-    for size in range(1, min(LARGEST_SET, len(possible)) + 1):
-        enough = [chosen for chosen in itertools.combinations(possible, size) if _repairs(backward, directions, chosen)]
+    for size in range(0 if besides else 1, min(LARGEST_SET, len(possible)) + 1):
+        tried = ((*chosen, *besides) for chosen in itertools.combinations(possible, size))
+        enough = [chosen for chosen in tried if _repairs(backward, directions, chosen)]
         if enough:
             return Diagnosis(enough[0], tuple(enough[1:]))
-        if size == 2 and not _any_hope(backward, directions, possible):
+        if size == 2 and not _any_hope(backward, directions, (*possible, *besides)):
             return None
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from warplint.verify.engine.execution.operations import (
     Operation,
 )
 from warplint.verify.engine.execution.views import FloatView
+from warplint.verify.engine.replaying.by_differences import Differentiated, is_small, run_adjoint
 from warplint.verify.engine.replaying.groups import Analysis, Group
 from warplint.verify.engine.replaying.history import History
 from warplint.verify.engine.replaying.replay import Machine
@@ -93,7 +95,9 @@ class Shadows:
 class BackwardPass:
     """The adjoints of one group. ``gradient(repairs)`` is the leaf's gradient as the program would have consumed it."""
 
-    def __init__(self, machine: Machine, analysis: Analysis, group: Group) -> None:
+    def __init__(self, machine: Machine, analysis: Analysis, group: Group, wrong: frozenset[int] = frozenset()) -> None:
+        """``wrong``: the kernels (by identity) whose own adjoint is known to be wrong."""
+        self.wrong = wrong
         self._machine = machine
         self._analysis = analysis
         self._log = machine.log
@@ -206,7 +210,7 @@ class BackwardPass:
     ) -> npt.NDArray[np.float64]:
         """The leaf's gradient under ``repairs``, each confined as ``restrictions`` say."""
         confined = restrictions or {}
-        if Repair.MEMORY in repairs:
+        if repairs & {Repair.MEMORY, Repair.KERNEL}:
             self._learn_history()
         self._base.restore()
         self._shadows.clear()
@@ -279,18 +283,63 @@ class BackwardPass:
         elif isinstance(step.forward, KernelCall):
             if Repair.MEMORY in repairs:
                 self._restore(step.forward, confined.get(Repair.MEMORY, EVERYWHERE))
-            self._run_kernel(step, repairs, confined)
+            if Repair.KERNEL in repairs and id(step.forward.kernel) in self.wrong:
+                self._run_by_differences(step, repairs, confined)
+            else:
+                self._run_kernel(step, repairs, confined)
         elif isinstance(step.forward, NativeCall) and (not step.recorded or repairs & _CHANGES_COPIES):
             self._adjoint_of_copy(step.forward, repairs, confined)
         else:
             for operation in step.recorded:
                 operation.run()
 
+    def _run_by_differences(self, step: Step, repairs: frozenset[Repair], confined: dict[Repair, Restriction]) -> None:
+        """The adjoint of a launch of a wrong kernel, as it would be if it were right; too large a one runs as it is."""
+        forward = step.forward
+        assert isinstance(forward, KernelCall)
+        params = self._adjoint_params(step, repairs, confined)
+        found: dict[int, Differentiated] = {}
+        for slot in forward.layout.slots:
+            view = view_of(forward, slot)
+            gradient = int(descriptor(params[slot.parameter], slot.offset).grad)
+            if view is not None and gradient:
+                writes = self._analysis.survey.accesses.of(forward, slot).writes
+                known = found.get(view.address)
+                found[view.address] = Differentiated(
+                    view, view.at(gradient), writes or (known is not None and known.writes)
+                )
+        arrays = list(found.values())
+        if not is_small(arrays):
+            self._run_kernel(step, repairs, confined)
+            return
+        kept = Contents(forward.touched)
+        self._undo(forward)
+        run_adjoint(forward, arrays)
+        gradients = {memory for memory in kept.saved if memory in self._log.gradients}
+        for memory in set(kept.saved) - gradients:
+            memory.write(kept.saved[memory])
+
+    def _undo(self, call: KernelCall) -> None:
+        """Put back what the launch itself has overwritten, where nothing has come over it since."""
+        for _, where, access in self._bound_by(call):
+            if access.writes and self.history.knows(where.memory):
+                after = self.history.contents(where, self.history.after(where.memory, call.index))
+                if np.array_equal(where.read(), after):
+                    before = self.history.contents(where, self.history.before(where.memory, call.index))
+                    where.memory.write(np.ascontiguousarray(before), where.start)
+
     def _run_kernel(self, step: Step, repairs: frozenset[Repair], confined: dict[Repair, Restriction]) -> None:
         forward = step.forward
         assert isinstance(forward, KernelCall)
         if forward.hooks.backward is None:
             return
+        params = self._adjoint_params(step, repairs, confined)
+        Packed(forward.kernel, forward.hooks, params, adjoint=True)()
+
+    def _adjoint_params(self, step: Step, repairs: frozenset[Repair], confined: dict[Repair, Restriction]) -> list[Any]:
+        """What the adjoint of a launch is given, gradients as the repairs have them."""
+        forward = step.forward
+        assert isinstance(forward, KernelCall)
         count = len(forward.layout.names)
         ran = step.adjoint_call
         if ran is not None and not repairs & _OWN_ARGUMENTS:
@@ -300,7 +349,7 @@ class BackwardPass:
             params += adjoint_parameters(params)
         for slot in forward.layout.slots:
             self._set_gradient(params, slot, count, repairs, confined)
-        Packed(forward.kernel, forward.hooks, params, adjoint=True)()
+        return params
 
     def _set_gradient(
         self,
