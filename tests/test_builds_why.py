@@ -26,7 +26,7 @@ def second(*records: object) -> tuple[CauseKind, str, tuple[str, int] | None]:
 
 def test_the_first_load_is_no_rebuild() -> None:
     (only,) = explained(process(load()))
-    assert [cause.kind for cause in only.causes] == [CauseKind.FIRST]
+    assert [(cause.kind, cause.at) for cause in only.causes] == [(CauseKind.FIRST, ("prog.py", 40, "main"))]
     assert not only.again
 
 

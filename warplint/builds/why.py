@@ -26,7 +26,7 @@ class CauseKind(str, enum.Enum):
     """What a build is for."""
 
     FIRST = "first"
-    """The module was not loaded before."""
+    """The module was not loaded before; ``at`` is the call that needs it."""
     KERNELS = "kernel-set"
     """A kernel came into the module, or left it, after it was loaded."""
     OVERLOAD = "overload"
@@ -80,7 +80,7 @@ def explained(process: ProcessSeen) -> tuple[Explained, ...]:
         key = family(record)
         before = last.get(key)
         if before is None:
-            causes: tuple[Cause, ...] = (Cause(CauseKind.FIRST, "first load"),)
+            causes: tuple[Cause, ...] = (Cause(CauseKind.FIRST, "first load", place(record.at)),)
         else:
             causes = differences(before, record, process.records[:position]) or (
                 unused(record, [process.records[:position]]),
