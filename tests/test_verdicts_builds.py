@@ -96,6 +96,14 @@ def test_the_counts_decide():
     assert (judged.status, judged.reason) == (Status.INCONCLUSIVE, "builds could not be counted: exit 3")
 
 
+def test_a_program_that_could_not_be_counted_at_all_is_no_program_that_does_not_come_there():
+    failed = Comparison(Builds("python prog.py", (), problem="exit 3"))
+    judged = by_build_count(unique("prog.py", 5), [failed])
+    assert judged is not None
+    assert (judged.status, judged.reason) == (Status.INCONCLUSIVE, "builds could not be counted: exit 3")
+    assert by_build_count(unique("prog.py", 5), [failed, failed]) is None, "which of them was to come there?"
+
+
 def test_what_is_mechanical_is_changed_in_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     text = '@wp.kernel(\n    enable_backward=False, module="unique"\n)\ndef k(x: float):\n    pass\n'
@@ -203,6 +211,16 @@ wp.launch(one, dim=3, inputs=[x], device="cpu")
 for c in (1.0, 2.0):
     y = wp.map(lambda v: v + c, x)
 """
+
+
+@pytest.mark.slow
+@pytest.mark.warp
+def test_builds_are_counted_where_devices_are_redirected_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prog.py").write_text(PROGRAM.replace('"cpu"', '"cuda"').replace("    y = x + x\n", ""))
+    options = RunOptions(python=sys.executable, limits=Limits(300.0))
+    counted = count(for_script("prog.py"), replace(options, device="cpu"))
+    assert (counted.problem, counted.built_cold, {load.device for load in counted.cold}) == (None, 2, {"cpu"})
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from warplint.runner.entry import start
 from warplint.runner.protocol import Channel, Request
+from warplint.verify.engine.warp_hooks import redirect_devices
 from warplint.verify.engine.warp_modules import protect_caches, watch_loads
 from warplint.verify.records import ModuleLoad, Note, Program
 
@@ -76,6 +77,8 @@ def main(request: Request, channel: Channel) -> int:
         setattr(warp.config, option, value)
     isolated = os.environ.get("WARP_CACHE_PATH") if request.isolated_cache else None
     protect_caches(isolated, lambda text: channel.send(Note("cache", text)))
+    if request.device is not None:
+        redirect_devices(request.device, lambda _: None)  # the recorded run says so
     problem = watch_loads(loaded, pauses.build)
     if problem is not None:
         channel.send(Note("no-builds", problem))

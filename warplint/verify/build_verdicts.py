@@ -23,6 +23,9 @@ def by_build_count(
 ) -> Verdict | None:
     """What the counts say of a finding about builds; None: no program loaded the kernel's module."""
     verdicts = [verdict for each in comparisons if (verdict := _verdict(finding, each, runs)) is not None]
+    if not verdicts and len(comparisons) == 1 and comparisons[0].before.problem is not None:
+        reason = f"builds could not be counted: {comparisons[0].before.problem}"
+        return Verdict(Status.INCONCLUSIVE, reason, _EXPERIMENT)
     order = (Status.CONFIRMED, Status.INCONCLUSIVE, Status.REFUTED)
     return min(verdicts, key=lambda verdict: order.index(verdict.status), default=None)
 
