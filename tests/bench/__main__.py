@@ -10,10 +10,11 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from tests.bench.builds_overhead import build_rows
 from tests.bench.rows import Row, show
 from tests.bench.static_rows import static_rows
 
-SOURCES: tuple[Callable[[Sequence[Path], int], Iterable[Row]], ...] = (static_rows,)
+SOURCES: tuple[Callable[[Sequence[Path], int], Iterable[Row]], ...] = (static_rows, build_rows)
 """What measures rows: from the folders given, and from how often to repeat a measurement."""
 
 
