@@ -239,3 +239,16 @@ def test_screen_for_what_could_be_a_fault_by_itself(body, expected):
     node = ast.parse(text).body[0]
     assert isinstance(node, ast.FunctionDef)
     assert has_fault_trigger(node) is expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("p = b[i]\nc[i] = p * p\nb[i] = p", []),
+        ("p = b[i]\nc[i] = p * p\nb[i] = 2.0 * p", ["b[i] = 2.0 * p"]),
+        ("p = b[i]\nc[i] = p * p\nb[i + 1] = p\nb[i] = p", ["b[i] = p"]),
+        ("p = b[i + 1]\nc[i] = b[i] * b[i]\nb[i] = p", ["b[i] = p"]),
+    ],
+)
+def test_a_value_that_is_put_back_destroys_nothing(body, expected):
+    assert fault_lines(kernel(body), OVERWRITTEN) == expected

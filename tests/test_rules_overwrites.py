@@ -483,3 +483,23 @@ def test_no_pass_is_told_where_nothing_comes_round(tmp_path: Path) -> None:
     body = "q, z = wp.clone(x), zer()\nla(nl, q, z)\nwp.copy(q, z)  # expect: NVW102\ntotal(z)"
     (found,) = check(tmp_path, taped(body, before=MORE))
     assert not [label for label in found.labels if " pass of the loop" in label.text]
+
+
+def test_an_array_copied_to_itself_stays_as_it_is(tmp_path: Path) -> None:
+    check(
+        tmp_path,
+        f"""{PRELUDE}
+@wp.kernel
+def keep(a: A, b: A, c: A):
+    i = wp.tid()
+    b[i] = a[i]
+    c[i] = a[i] * a[i]
+
+x, y, l = arr([0.7, 1.3, -0.4]), zer(), zer(1)
+with wp.Tape() as tape:
+    wp.launch(keep, 3, inputs=[x, x, y])
+    wp.launch(ssq, 3, inputs=[y, l])
+tape.backward(l)
+print(x.grad.numpy())
+""",
+    )

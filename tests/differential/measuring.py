@@ -89,5 +89,5 @@ def _child(
 
 def _read(said: Mapping[str, object]) -> Measured:
     if said["outcome"] == "wrong":
-        return Measured("wrong", f"{said['path']}: adjoint {said['adjoint']:.6g}, difference {said['difference']:.6g}")
+        return Measured("wrong", f"adjoint {said['adjoint']:.6g}, difference {said['difference']:.6g}")
     return Measured(str(said["outcome"]), str(said.get("why", "")))

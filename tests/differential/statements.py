@@ -257,7 +257,9 @@ class Statements:
         """``b[i] = e``, ``b[i] += e``, rarely ``b[i] *= e``."""
         array = self.random.choice(list(self.outputs.reals))
         place = f"{array}[{self.expressions.index_of(array, body.names)}]"
-        signs = ["=", "=", "+=", "-="] + ["*=", "/="] * (2 * self.features.multiplies_elements)
+        signs = ["=", "=", "+=", "-="]
+        if self.features.multiplies_elements and "." not in array:  # Warp does not build it for a struct's array
+            signs += ["*=", "/="] * 2
         sign = self.random.choice(signs)
         value = f"real(2.0) + wp.sin({self.real(body)})" if sign == "/=" else self.real(body)
         if self.features.multiplies_elements and sign in ("*=", "/=") and self.chance(0.2):

@@ -191,6 +191,7 @@ class _Analysis:
             known.needs |= record.needs
             known.multiplier |= record.multiplier
             known.conditional &= record.conditional
+            known.copied = known.copied if known.copied == record.copied else ""
             known.value = known.value.like(
                 active=known.value.active | record.value.active,
                 depends=known.value.depends | record.value.depends,
@@ -220,6 +221,7 @@ class _Analysis:
             record.component,
             _distinct((ledger.path_name(cut.path), cut.why) for cut in cuts if cut.node is not None),
             every_thread=every_thread,
+            copied=record.copied,
         )
 
     def _needs(self, record: StoreRecord) -> tuple[Need, ...]:

@@ -257,7 +257,7 @@ def _overwriting_stores(ledger: Ledger) -> dict[int, StoreRecord]:
     """For each read, by its number: the first store that replaces what was read."""
     stores: dict[tuple[str, str], list[StoreRecord]] = defaultdict(list)
     for store in ledger.stores:
-        if "?" not in store.symbol:
+        if "?" not in store.symbol and store.copied != store.path:
             stores[store.path, store.symbol].append(store)
     found: dict[int, StoreRecord] = {}
     for number, token in enumerate(ledger.tokens):

@@ -128,6 +128,9 @@ class StoreRecord:
     again: bool = False
     """It stands in a function: the backward pass runs it once more, to have the function's locals."""
 
+    copied: str = ""
+    """The path whose element at the same index is stored as it was read."""
+
     @property
     def varies(self) -> int:
         """The dynamic loops in which the index changes."""

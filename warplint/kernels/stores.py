@@ -285,10 +285,19 @@ class Stores(Expressions):
             tuple(guard.node for guard in guards),
             tuple(self.conditions),
             len(self.frame.functions) > 1,
+            self._copied(place, target, kind, value),
         )
         ledger.stores.append(record)
         ledger.versions[place.path] = ledger.versions.get(place.path, 0) + 1
         return record
+
+    def _copied(self, place: Place, target: Target, kind: StoreKind, value: Value) -> str:
+        """The path from which a store copies the element at its own index, if nothing was stored there since."""
+        load = self.ledger.tokens[value.load.token] if value.load is not None else None
+        if load is None or kind is not StoreKind.STORE or load.component != target.component:
+            return ""
+        since = any(store.path == load.path and store.order > load.order for store in self.ledger.stores)
+        return load.path if load.index == index_text(place.indices) and not since and "?" not in load.index else ""
 
     def _needs_of_place(self, place: Place, value: Value, node: ast.AST) -> int:
         """Where and under which conditions a value goes is needed for its gradient and for the destination's."""

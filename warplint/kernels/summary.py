@@ -98,6 +98,8 @@ class Store:
     """The paths from which gradient would reach the stored value, but for an operation that stops it on the way
     (another way may exist: such a path can be in ``active`` too)."""
     every_thread: bool | None = None
+    copied: str = ""
+    """The path whose element at this very index is stored as it was read: if both are one array, nothing changes."""
 
 
 LEFT_BEHIND = "what is left behind by"

@@ -60,6 +60,8 @@ class Step:
     store: Store | None = None
     severed: tuple[tuple[Array, Cut], ...] = ()
     """The arrays from which gradient would come, but for an operation in the kernel that stops it."""
+    changes_nothing: bool = False
+    """It puts an element's value back where it was read."""
     read_before: bool = False
     """The launch read the destination before this store: its later steps may go back to the old contents."""
 
@@ -197,6 +199,7 @@ def _step(
         order=store.order,
         store=store,
         severed=tuple((data[path], why) for path, why in store.severed if path in data),
+        changes_nothing=store.copied in data and data[store.copied].memory == dest.memory,
         read_before=first_reads.get(dest.memory, store.order) < store.order,
     )
 

@@ -191,7 +191,7 @@ def _later_writes(
 ) -> Iterator[Step]:
     operation = writes.operations[step.seq]
     for own in operation.steps:
-        if own.dest.memory == read.array.memory and own.order >= read.need.read.order:
+        if own.dest.memory == read.array.memory and own.order >= read.need.read.order and not own.changes_nothing:
             yield own
     for write in writes.between(read.array.memory, step.seq, recording.backward.seq):
         if not (write.seq in repeats and write.kind is StoreKind.STORE):
