@@ -244,7 +244,8 @@ tape.backward(grads={x: wp.ones_like(x)})
 try:
     wp.launch(scale, dim=4, inputs=[], device="cpu")
 except RuntimeError:
-    print("refused")
+    print("refused", flush=True)
+os._exit(0)
 """
 
 
@@ -256,6 +257,7 @@ def test_launches_are_the_work_however_they_are_written(tmp_path: Path, capfd: p
     assert capfd.readouterr().out.endswith("refused\n")
     work = process.workload
     assert work is not None
+    assert work.complete
     found = [(kind.kernel, kind.dim, kind.adjoint, count) for kind, count in zip(work.kinds, work.counts, strict=True)]
     assert found == [
         ("scale", (4,), False, 5),

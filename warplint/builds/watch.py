@@ -7,10 +7,11 @@ from its first record on.
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import sys
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 from warplint.verify.build_records import (
     CacheClearedSeen,
@@ -39,8 +40,21 @@ def begin(folder: str, started: float, importing: float) -> None:
     warp_modules.watch_clearing(watcher.cleared)
     watch_launches(watcher.launches)
     atexit.register(watcher.end)
+    _end_before_leaving(watcher)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=watcher.forked)
+
+
+def _end_before_leaving(watcher: _Watcher) -> None:
+    """``os._exit`` passes ``atexit`` by; the children of ``multiprocessing`` leave so."""
+    leave = os._exit
+
+    @functools.wraps(leave)
+    def leaving(status: int) -> NoReturn:
+        watcher.end()
+        leave(status)
+
+    setattr(os, "_exit", leaving)  # noqa: B010 - what the program gets from now on
 
 
 class _Watcher:
@@ -87,22 +101,14 @@ class _Watcher:
         self.send(CacheClearedSeen(self._next(), _here(), how))
 
     def end(self) -> None:
-        """The process is about to leave."""
-        self.send(self.launches.told(complete=True))
+        """The process is about to leave; one that was forked and did nothing with Warp is not told."""
+        if self._file is not None or self.launches.numbers:
+            self.send(self.launches.told(complete=True))
 
     def forked(self) -> None:
         """This is a process forked from the one that was watched so far."""
         self._file, self._started, self._importing, self._seen = None, time.monotonic(), 0.0, 0
         self.launches.forget()
-        if "multiprocessing.util" in sys.modules:  # its children leave by `os._exit`, past `atexit`
-            from multiprocessing import util
-
-            util.register_after_fork(self, _Watcher._end_with_multiprocessing)
-
-    def _end_with_multiprocessing(self) -> None:
-        from multiprocessing import util
-
-        util.Finalize(None, self.end, exitpriority=0)
 
     def _next(self) -> int:
         self._seen += 1
