@@ -9,7 +9,7 @@ import pytest
 
 from warplint.config import Settings
 from warplint.discovery import discover
-from warplint.finding import Anchor, Finding, Severity, Span
+from warplint.finding import Anchor, Draw, Finding, Severity, Span
 from warplint.project import Project
 from warplint.runner.protocol import Entry, EntryKind, KernelTarget
 from warplint.verify.plan import is_program, kernel_targets, plan, reaches
@@ -171,6 +171,17 @@ def test_a_kernel_to_check_alone_can_be_imported_without_running_its_program(pro
         KernelTarget(str(tmp_path / "pkg/kernels.py"), 3, "k", "pkg.kernels", str(tmp_path)),
         KernelTarget(str(tmp_path / "guarded.py"), 3, "k", "guarded", str(tmp_path)),
     )
+
+
+def test_a_kernel_is_checked_once_on_all_inputs_that_its_findings_ask_for(project):
+    project({"k.py": KERNEL}, ".")
+    found = [
+        Finding(code, "n", Severity.WARNING, Span("k.py", 4), "m", anchor=Anchor(kernel=Span("k.py", 3)))
+        for code in ("NVW201", "NVW204", "NVW205")
+    ]
+    draws = {"NVW204": (Draw.ZEROS, Draw.LARGE), "NVW205": (Draw.TIES, Draw.ZEROS)}
+    (target,) = kernel_targets(found, Project.for_paths(["."]), draws)
+    assert target.draws == (Draw.ZEROS, Draw.LARGE, Draw.TIES)
 
 
 @pytest.mark.parametrize(

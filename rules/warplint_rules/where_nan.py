@@ -33,7 +33,8 @@ A branch, of which only the taken arm is differentiated:
 ## How it is verified
 
 The program runs; its gradient is compared with finite differences, and the adjoint of the kernel alone against finite
-differences of that one launch.
+differences of that one launch. A kernel that no run reaches is checked on inputs made for it, zeros and large values
+among them.
 
 ## Limits
 

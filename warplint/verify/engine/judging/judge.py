@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -122,10 +123,15 @@ class Judge:
         return check_launches(self._machine, self.analysis, calls, rng, share)
 
     def _wrong_kernels(self, group: Group) -> frozenset[int]:
-        """The kernels of a group's tapes whose own adjoint is wrong, by identity; all kernels are checked for it."""
+        """The kernels of a group's tapes whose own adjoint is wrong, by identity; all kernels are checked for it.
+
+        None where there is no time for that: they are checked at the end, as far as it goes then.
+        """
+        if self._kernel_checks is None and not self._may_try_harder(group):
+            return frozenset()
         calls = first_launches(self.analysis)
         if self._kernel_checks is None:
-            self._kernel_checks = tuple(self._checked(calls))
+            self._kernel_checks = tuple(itertools.takewhile(lambda _: self._clock.left > 0, self._checked(calls)))
         failed = {check.defined for check in self._kernel_checks if check.status is GradientStatus.FAIL}
         of_group = {
             id(entry.forward.kernel)
