@@ -6,11 +6,12 @@ A *gradient* program marks the number its derivative is taken for, ``V0 = 0.8  #
 ``# perturb 1e-3``), and prints lines with ``loss <number>`` and ``grad <number>``: the objective and the derivative
 that the program itself obtained from its tape. It is run again with the number replaced, and the printed derivative is
 compared with central differences (Richardson, two steps). Where a line also says ``at <number>`` (a training loop),
-every such line is compared with differences of the *first* printed loss around that number.
+every such line is compared with differences of the *first* printed loss around that number. Where it declares
+``# repair: OLD => NEW``, the differences are those of the repaired program: what the derivative should have been.
 
 A *build* program has no such mark. It runs in a process of its own with an empty kernel cache: module loads that
 compiled are counted, and what each of its modules was built with is compared with ``wp.config``. Where the
-program declares ``# repair: OLD => NEW`` the same is measured with every OLD replaced by NEW.
+program declares ``# repair: OLD => NEW`` the same is measured with every OLD replaced by NEW (``\\n``: a line's end).
 
 Needs warp-lang and numpy only. Figures are written as JSON, a program a key.
 """
@@ -19,7 +20,9 @@ from __future__ import annotations
 
 import argparse
 import ast
+import atexit
 import contextlib
+import functools
 import io
 import json
 import os
@@ -30,9 +33,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 NUMBER = r"(-?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|inf))"
 LINE = re.compile(rf"(?:\bat\s+{NUMBER}.*?)?\bloss\s+{NUMBER}.*?\bgrad\s+{NUMBER}")
@@ -62,12 +66,23 @@ class Derivative:
 
 @dataclass(frozen=True)
 class Builds:
-    """Compiled loads of a first and a second process, and options that no module was built with (asked, got)."""
+    """Compiled loads of a first and a second process, and options that no module was built with (asked, got).
+
+    ``repaired_…``: the same of the repaired twin, where the program declares one.
+    """
 
     cold: int
     warm: int
     ignored: dict[str, tuple[object, dict[str, object]]]
     repaired_cold: int | None = None
+    repaired_warm: int | None = None
+    source_bytes: int = 0
+    """Generated source of the cold builds."""
+    repaired_source_bytes: int | None = None
+    header_passes: int = 0
+    """How often Warp's own header was translated in the cold builds: by each that has none precompiled, and by each
+    thread that precompiles one."""
+    repaired_header_passes: int | None = None
 
 
 class _MainGuard(ast.NodeTransformer):
@@ -95,6 +110,9 @@ class GradientProgram:
         if len(numbers) != 1:
             raise ValueError(f"{path}:{self.line}: {len(numbers)} numbers on the marked line")
         self.value = float(ast.literal_eval(numbers[0]))
+        self.meant = self.source
+        for old, new in REPAIR.findall(self.source):
+            self.meant = "\n".join(t if t.startswith("#") else t.replace(old, new) for t in self.meant.split("\n"))
 
     def _is_marked(self, node: ast.AST) -> bool:
         if getattr(node, "lineno", None) != self.line:
@@ -107,8 +125,8 @@ class GradientProgram:
             and not self.source.splitlines()[self.line - 1][: node.col_offset].rstrip().endswith("-")
         )
 
-    def run(self, value: float) -> list[Row]:
-        """The lines printed with the marked number replaced by ``value``."""
+    def run(self, value: float, source: str) -> list[Row]:
+        """The lines printed by the program (its ``source``, or what is meant) with the marked number replaced."""
         program = self
 
         class Replace(_MainGuard):
@@ -119,7 +137,7 @@ class GradientProgram:
 
             visit_Constant = visit_UnaryOp = generic_visit
 
-        tree = ast.fix_missing_locations(Replace().visit(ast.parse(self.source)))
+        tree = ast.fix_missing_locations(Replace().visit(ast.parse(source)))
         name = "measured_" + re.sub(r"\W", "_", "_".join(self.path.with_suffix("").parts[-3:]))
         module = types.ModuleType(name)
         module.__file__ = str(self.path)
@@ -130,7 +148,7 @@ class GradientProgram:
         return [Row(float(m[1]) if m[1] else None, float(m[2]), float(m[3])) for m in LINE.finditer(output.getvalue())]
 
     def measure(self) -> Derivative:
-        rows = self.run(self.value)
+        rows = self.run(self.value, self.source)
         if not rows:
             raise ValueError(f"{self.path}: printed no line with `loss … grad …`")
         if rows[0].at is None:
@@ -144,7 +162,8 @@ class GradientProgram:
     def _difference(self, at: float) -> tuple[float, float]:
         """Central differences extrapolated from two steps, and how far the two are apart."""
         wide, narrow = (
-            (self.run(at + h)[0].loss - self.run(at - h)[0].loss) / (2.0 * h) for h in (self.step, self.step / 2.0)
+            (self.run(at + h, self.meant)[0].loss - self.run(at - h, self.meant)[0].loss) / (2.0 * h)
+            for h in (self.step, self.step / 2.0)
         )
         return (4.0 * narrow - wide) / 3.0, _relative(wide, narrow)
 
@@ -193,8 +212,23 @@ def measure_builds(path: pathlib.Path) -> Builds:
     first, second = _processes(path, [], 2)
     files = path.parent.glob("*.py") if path.name == "main.py" else [path]
     repairs = [repair for file in files for repair in REPAIR.findall(file.read_text())]
-    repaired = _processes(path, repairs, 1)[0] if repairs else None
-    return Builds(first["compiled"], second["compiled"], first["ignored"], repaired and repaired["compiled"])
+    measured = Builds(
+        first["compiled"],
+        second["compiled"],
+        first["ignored"],
+        source_bytes=first["source_bytes"],
+        header_passes=first["header_passes"],
+    )
+    if not repairs:
+        return measured
+    cold, warm = _processes(path, repairs, 2)
+    return replace(
+        measured,
+        repaired_cold=cold["compiled"],
+        repaired_warm=warm["compiled"],
+        repaired_source_bytes=cold["source_bytes"],
+        repaired_header_passes=cold["header_passes"],
+    )
 
 
 def _processes(path: pathlib.Path, repairs: list[tuple[str, str]], runs: int) -> list[dict]:
@@ -208,13 +242,15 @@ def _processes(path: pathlib.Path, repairs: list[tuple[str, str]], runs: int) ->
         for file in folder.glob("*.py") if repairs else ():
             text = file.read_text()
             for old, new in repairs:
-                text = "\n".join(t if t.startswith("# repair:") else t.replace(old, new) for t in text.split("\n"))
+                lines = text.split("\n")
+                new = new.replace("\\n", "\n")
+                text = "\n".join(line if line.startswith("# repair:") else line.replace(old, new) for line in lines)
             file.write_text(text)
         environment = dict(os.environ, WARP_CACHE_PATH=str(pathlib.Path(scratch, "cache")))
         results = []
         for _ in range(runs):
             done = subprocess.run(
-                [sys.executable, __file__, "--child", str(folder / path.name)],
+                [sys.executable, __file__, "--child", str(folder / path.name), "--headers", _headers()],
                 env=environment,
                 capture_output=True,
                 text=True,
@@ -223,17 +259,28 @@ def _processes(path: pathlib.Path, repairs: list[tuple[str, str]], runs: int) ->
             if done.returncode:
                 raise RuntimeError(f"{path}: {done.stderr[-600:]}")
             compiled = done.stdout.count("(compiled)")
-            results.append({"compiled": compiled, **json.loads(done.stdout.splitlines()[-1])})
+            generated = sum(file.stat().st_size for file in pathlib.Path(scratch, "cache").rglob("*.cpp"))
+            told = json.loads(done.stdout.splitlines()[-1])
+            results.append({"compiled": compiled, "source_bytes": generated, **told})
         return results
 
 
-def _child(path: pathlib.Path) -> None:
+@functools.lru_cache(maxsize=1)
+def _headers() -> str:
+    """A folder for precompiled headers, which all programs share: each process would take seconds to make its own."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _child(path: pathlib.Path, headers: pathlib.Path) -> None:
     """Runs the program as a script, then prints the options its loaded modules were built without."""
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]
     import warp as wp
     from warp._src import context
 
+    wp.config.optimization_level = 0  # cheap builds: how many there are does not depend on it
     defaults = {k: v for k, v in vars(wp.config).items() if not k.startswith("_")}
     created: dict[str, dict[str, object]] = {}
     built: dict[str, dict[str, object]] = {}
@@ -246,7 +293,26 @@ def _child(path: pathlib.Path) -> None:
             built[self.name] = list(self.resolved_options.values())[-1]
         return executable
 
-    context.Module.load = recording_load
+    threads: set[int] = set()
+    bare = []
+    compile_module = context.Module._compile
+
+    def recording_compile(self, *args, **kwargs):
+        was_built = compile_module(self, *args, **kwargs)
+        if was_built and wp.config.use_precompiled_headers:
+            threads.add(threading.get_ident())
+        elif was_built:
+            bare.append(self.name)
+        return was_built
+
+    context.Module.load, context.Module._compile = recording_load, recording_compile
+
+    def shared_headers(runtime):
+        folder = headers / threading.current_thread().name
+        folder.mkdir(parents=True, exist_ok=True)
+        return str(folder)
+
+    context.Runtime.get_clang_pch_dir = shared_headers
     runpy.run_path(str(path), run_name="__main__")
     ignored = {}
     for option, default in defaults.items():
@@ -254,7 +320,7 @@ def _child(path: pathlib.Path) -> None:
         got = {m: o[option] for m, o in {n: {**built.get(n, {}), **created[n]} for n in created}.items() if option in o}
         if asked != default and any(value != asked for value in got.values()):
             ignored[option] = (asked, got)
-    print("\n" + json.dumps({"ignored": ignored}, default=str))
+    print("\n" + json.dumps({"ignored": ignored, "header_passes": len(bare) + len(threads)}, default=str))
 
 
 def programs(root: pathlib.Path) -> Iterator[pathlib.Path]:
@@ -281,9 +347,10 @@ def main() -> None:
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).parent.parent / "fixtures")
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("--child", type=pathlib.Path, help=argparse.SUPPRESS)
+    parser.add_argument("--headers", type=pathlib.Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        _child(args.child)
+        _child(args.child, args.headers)
         return
     import warp as wp
 
