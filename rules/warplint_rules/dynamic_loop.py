@@ -11,7 +11,9 @@ branch behind the loop.
 
 Warp keeps one copy of each local. The backward pass runs the body again from the last iteration to the first, without
 the values that the local had: products are differentiated with values of other iterations. With an index kept by hand
-the gradients land one element late, the last one out of bounds.
+the gradients land one element late, the last one out of bounds. After a `break` or `return` the backward pass still
+starts at the last iteration that the bound allows: iterations that never ran are differentiated, and where it meets the
+`break`, those that did run are left out.
 
 The same copy serves what stood before the loop: `b[i] = t * t` is differentiated with the `t` that a later loop leaves.
 And the adjoint of a `while` loop goes from its first iteration to the last, so that only sums come out right.
@@ -39,7 +41,8 @@ without `break`.
     out[0] = part[n]
 ```
 
-A sum that is used non-linearly behind its loop is right if the loop stands in a `@wp.func` that returns the sum.
+In place of `break`, let a `@wp.func` find the number of iterations (`return i` from a loop of its own) and loop up to
+that. A sum that is used non-linearly behind its loop is right if the loop stands in a `@wp.func` that returns the sum.
 
 ## How it is verified
 

@@ -39,8 +39,8 @@ differences of that one launch.
 ## Limits
 
 A warning only where the kernel is launched on a tape, gradient flows through the operand and the result matters to the
-loss; otherwise information. `+=`, a variable whose other uses
-all come before the call, and arguments used once are right and stay silent.
+loss; otherwise information. `+=`, a variable whose other uses all come before the call, and arguments used once are
+right and stay silent.
 """
 
 from __future__ import annotations

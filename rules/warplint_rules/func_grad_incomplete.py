@@ -36,8 +36,8 @@ differences of that one launch.
 ## Limits
 
 A warning only where the kernel is launched on a tape, gradient flows through the operand and the result matters to the
-loss; otherwise information. Arguments that never carry gradient
-need no adjoint. What the function gives to an argument is checked by a run only.
+loss; otherwise information. Arguments that never carry gradient need no adjoint. What the function gives to an argument
+is checked by a run only.
 """
 
 from __future__ import annotations

@@ -35,8 +35,7 @@ differences of that one launch.
 ## Limits
 
 A warning only where the kernel is launched on a tape, gradient flows through the operand and the result matters to the
-loss; otherwise information. Of a snippet that gets arrays it
-is assumed that it reads and writes all of them.
+loss; otherwise information. Of a snippet that gets arrays it is assumed that it reads and writes all of them.
 """
 
 from __future__ import annotations

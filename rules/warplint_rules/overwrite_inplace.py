@@ -36,6 +36,8 @@ Read from one array, write to another:
 
 The program runs; its gradient is compared with finite differences; the backward pass is then repeated with each
 operation's inputs put back to what they were. If that makes the gradient right, the array and the launch are named.
+Where neighbours are read, that does not help: there the adjoint of the launch alone is compared with finite
+differences of that one launch.
 
 ## Limits
 

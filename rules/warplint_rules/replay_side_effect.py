@@ -52,9 +52,9 @@ differences of that one launch.
 ## Limits
 
 A warning only where the kernel is launched on a tape, gradient flows through the operand and the result matters to the
-loss; otherwise information. A counter whose result is not used, or
-not needed by any adjoint, is silent; one that only decides a branch is information. So are stores that are run again
-where no adjoint of the kernel reads the element afterwards: the gradient is right, the array is not.
+loss; otherwise information. A counter whose result is not used, or not needed by any adjoint, is silent; one that only
+decides a branch is information. So are stores that are run again where no adjoint of the kernel reads the element
+afterwards: the gradient is right, the array is not.
 """
 
 from __future__ import annotations

@@ -34,9 +34,8 @@ differences of that one launch.
 ## Limits
 
 A warning only where the kernel is launched on a tape, gradient flows through the operand and the result matters to the
-loss; otherwise information. The launch must be known to
-have more than one thread. `loss[0] = loss[0] + x[i]` is information: right on a CPU, which runs threads in turn, and a
-race on a GPU. Stores under any condition are silent.
+loss; otherwise information. The launch must be known to have more than one thread. `loss[0] = loss[0] + x[i]` is
+information: right on a CPU, which runs threads in turn, and a race on a GPU. Stores under any condition are silent.
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ among them.
 ## Limits
 
 A warning only where the kernel is launched on a tape, gradient flows through the operand and the result matters to the
-loss; otherwise information. Whether the data come
-to the singular point is not asked. Operands that are guarded (`+ eps`, `wp.max`, a second `where`) or stand in a branch
-of their own are silent, and so are conditions that compare with some other number than zero.
+loss; otherwise information. Whether the data come to the singular point is not asked. Operands that are guarded (`+
+eps`, `wp.max`, a second `where`) or stand in a branch of their own are silent, and so are conditions that compare with
+some other number than zero.
 """
 
 from __future__ import annotations

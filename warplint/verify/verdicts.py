@@ -121,6 +121,11 @@ def _not_reached(measured: Measurements, experiment: Experiment) -> Verdict:
 # Finite differences
 
 
+WITHIN_A_LAUNCH = ("NVW104", "NVW105")
+"""Rules about arrays that also speak of what threads of one launch do to each other: no memory put back helps there,
+and the adjoint of the launch alone is wrong."""
+
+
 def _by_finite_difference(finding: Finding, run: Evidence) -> Verdict | None:
     """The verdict of one run on a finding about the tape; None: the run did not come to it."""
     convicted = [
@@ -139,6 +144,10 @@ def _by_finite_difference(finding: Finding, run: Evidence) -> Verdict | None:
     if own is not None:
         return own
     experiment = Experiment.FINITE_DIFFERENCE
+    if finding.code in WITHIN_A_LAUNCH:
+        alone = _by_kernel_check(finding, run)
+        if alone is not None and alone.status is Status.CONFIRMED:
+            return replace(alone, experiment=experiment)
     about = run.gradients_about(finding)
     if not about:
         why = run.result.problem or "no gradient was computed from what was recorded here"

@@ -64,6 +64,18 @@ def summed(x: A, n: int):
 @wp.kernel
 def returning_func(x: A, n: int, l: A):
     wp.atomic_add(l, 0, summed(x, n))
+@wp.func
+def first_negative(x: A, n: int):
+    for i in range(n):
+        if x[i] < F(0.0):
+            return i
+    return n
+@wp.kernel
+def counted_first(x: A, n: int, l: A):
+    s = F(0.0)
+    for i in range(first_negative(x, n)):
+        s += x[i] * x[i]
+    wp.atomic_add(l, 0, s)
 @wp.kernel
 def ssq(b: A, l: A):
     i = wp.tid()
@@ -84,3 +96,4 @@ check("break that is reached in the first iteration", k1(at_start, 3), (-0.7, 1.
 check("return from a loop that adds to an array", k1(returning, 3), X)
 check("return from a loop, the sum used there", k1(returning_sum, 3), X)
 check("return of the sum from a loop in a function", k1(returning_func, 3), X)
+check("the end found by a function, then a loop up to it", k1(counted_first, 3), X)
