@@ -11,7 +11,9 @@ import pytest
 
 from warplint.builds.count import Builds, Comparison, compare, count
 from warplint.builds.remedy import remedied
-from warplint.finding import Anchor, Applicability, Edit, Finding, Fix, KeywordChange, Severity, Span, Status
+from warplint.config import Settings
+from warplint.discovery import discover
+from warplint.finding import Anchor, Applicability, Edit, Finding, Fix, KeywordChange, Severity, Source, Span, Status
 from warplint.fix.text import Overlap, applied
 from warplint.project import Project
 from warplint.runner import RunOptions
@@ -19,6 +21,7 @@ from warplint.runner.command import for_script
 from warplint.runner.process import Limits
 from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.records import ModuleLoad
+from warplint.verify.session import verify
 
 PROGRAM = """\
 import warp as wp
@@ -221,6 +224,53 @@ def test_builds_are_counted_where_devices_are_redirected_to(tmp_path: Path, monk
     options = RunOptions(python=sys.executable, limits=Limits(300.0))
     counted = count(for_script("prog.py"), replace(options, device="cpu"))
     assert (counted.problem, counted.built_cold, {load.device for load in counted.cold}) == (None, 2, {"cpu"})
+
+
+LIBRARY = """\
+import warp as wp
+
+wp.config.optimization_level = 0
+
+@wp.kernel
+def one(x: wp.array(dtype=float)):
+    x[wp.tid()] = 1.0
+
+def main():
+    x = wp.zeros(4, dtype=float, device="cpu")
+    wp.launch(one, dim=4, inputs=[x], device="cpu")
+    for c in (1.0, 2.0):
+        @wp.kernel
+        def two(x: wp.array(dtype=float)):
+            x[wp.tid()] = c
+        wp.launch(two, dim=4, inputs=[x], device="cpu")
+"""
+HIDING = """\
+import importlib
+
+import warp as wp
+
+if __name__ == "__main__":
+    importlib.import_module("li" + "b").main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.warp
+def test_what_only_the_run_shows_is_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lib.py").write_text(LIBRARY)
+    (tmp_path / "prog.py").write_text(HIDING)
+    settings = Settings(tmp_path)
+    settings = replace(settings, verify=replace(settings.verify, python=sys.executable, time_limit=300.0))
+    verification = verify((), discover(["prog.py"], settings), settings, lambda text, seconds=0.0: None)
+    (seen,) = [finding for finding in verification.findings if finding.code == "NVW304"]
+    assert (seen.source, seen.span.line) == (Source.RUNTIME, 13)
+    assert seen.verdict is not None
+    assert seen.verdict.status is Status.CONFIRMED
+    assert "module `lib` was built 3 times in one run" in seen.verdict.reason
+    assert verification.notes == (
+        "python prog.py: 3 builds in a fresh cache; 1 would remain if every finding about builds were repaired",
+    )
 
 
 @pytest.mark.slow

@@ -35,6 +35,8 @@ def test_a_module_that_is_built_again(code: str) -> None:
     assert status(code, (FIRST, OTHER)) is Status.REFUTED, "two modules, one build each"
     assert status(code, (FIRST, replace(AGAIN, compiled=False))) is Status.REFUTED
     assert status(code, (OTHER,)) is None, "the kernel was not loaded"
+    before = replace(FIRST, hash="h0", kernels=((PATH, 2, "earlier"),))
+    assert status(code, (before, AGAIN)) is Status.CONFIRMED, "the kernel came into a module that was there"
 
 
 def test_options_set_late_are_about_the_module_they_name() -> None:

@@ -108,9 +108,13 @@ def _mapped(finding: Finding, before: Builds, figures: dict[str, object]) -> Ver
 
 
 def _own(finding: Finding, builds: Builds) -> list[ModuleLoad]:
-    """The loads that the finding speaks of: of its kernel's module, else of the module it names, else all."""
+    """The loads that the finding speaks of: of its kernel's modules, else of the module it names, else all.
+
+    A module's earlier loads belong to it, whose kernel may have come in later.
+    """
     if finding.anchor.kernel is not None:
-        return [load for load in builds.cold if _kernel_spots(load) & _spots_of(finding)]
+        modules = {load.module for load in builds.cold if _kernel_spots(load) & _spots_of(finding)}
+        return [load for load in builds.cold if load.module in modules]
     if finding.anchor.module is not None:
         return [load for load in builds.cold if load.module == finding.anchor.module]
     return list(builds.cold)

@@ -186,15 +186,21 @@ class _Session:
         runs: Sequence[Evidence],
         experiments: dict[str, Experiment],
     ) -> tuple[Comparison, ...]:
-        """Count the builds of the programs that come to a finding about builds."""
-        about = [
-            finding
-            for finding in asked
-            if experiments.get(finding.code) is Experiment.BUILD_COUNT and self._is_shown(finding)
-        ]
+        """Count the builds of the programs that come to a finding about builds, from source or of the run itself."""
+
+        def about(findings: Iterable[Finding]) -> list[Finding]:
+            counted = (each for each in findings if experiments.get(each.code) is Experiment.BUILD_COUNT)
+            return [each for each in counted if self._is_shown(each)]
+
         compared = []
         for command, evidence in zip(commands, runs, strict=False):
-            here = [each for each in about if reaches(command, each.span.path, self.project) or evidence.came_to(each)]
+            here = [
+                each
+                for each in about(asked)
+                if reaches(command, each.span.path, self.project) or evidence.came_to(each)
+            ]
+            told = {id(evidence.counterpart(each)) for each in here}
+            here += [each for each in about(evidence.findings) if id(each) not in told]
             if here:
                 options = self._options(f"counting the builds of {command.shown}")
                 compared.append(compare(command, options, here, self.project))
