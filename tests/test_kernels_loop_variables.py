@@ -67,6 +67,48 @@ def test_values_made_from_a_variable_are_not_lost(body):
     assert faulty(body) == []
 
 
+RESULT = "t = {}\nfor k in range(n):\n    t -= c[k]\nd[i] = t"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("wp.sqrt(a[i])", ["wp.sqrt(a[i])"]),
+        ("c[i] / a[i]", ["c[i] / a[i]"]),
+        ("a[i] / 3.0", []),
+        ("wp.sin(a[i])", []),
+        ("root(a[i])", []),
+    ],
+)
+def test_some_adjoints_read_the_result_which_the_loop_overwrites(value, expected):
+    before = "@wp.func\ndef root(x: float):\n    return wp.sqrt(x)"
+    summary = kernel(RESULT.format(value), "a: R, c: R, d: R, n: int", before)
+    assert fault_lines(summary, LOOP) == expected
+
+
+def test_the_result_of_normalize_changes_with_its_components():
+    changed = "p = {}\np[0] += a[i]\nw[i] = p"
+    kind = KernelFaultKind.COMPONENT_REASSIGN
+    parameters = "a: R, v: V, w: V"
+    assert fault_lines(kernel(changed.format("wp.normalize(v[i])"), parameters), kind) == ["p[0] += a[i]"]
+    assert fault_lines(kernel(changed.format("2.0 * v[i]"), parameters), kind) == []
+
+
+@pytest.mark.warp
+def test_the_adjoints_that_read_their_result_are_those_of_warp():
+    pytest.importorskip("warp")
+    from warp._src.context import builtin_functions
+
+    from warplint.kernels.operations import READS_RESULT
+
+    found = {
+        name
+        for name, function in builtin_functions.items()
+        if function.require_original_output_arg and not name.startswith("mesh_query")
+    }
+    assert found == set(READS_RESULT)
+
+
 WHILE = "s = float(0.0)\nj = int(0)\nwhile j < n:\n{}\n    j += 1\nd[0] = s"
 
 

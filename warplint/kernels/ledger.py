@@ -207,6 +207,8 @@ class Ledger:
     """The tokens of locals that dynamic loops overwrite."""
     variables: dict[Value, int] = field(default_factory=dict)
     """Locals that some loop of their function assigns, as they were bound: the token that is their own memory."""
+    results: dict[Value, tuple[int, ast.AST]] = field(default_factory=dict)
+    """Results that the adjoint of the operation at the node reads again, if gradient flows through given paths."""
     chained: dict[Value, int] = field(default_factory=dict)
     """Locals that a ``while`` loop carries, as its body sees them: the need of whatever gradient uses them otherwise
     than to add to them."""

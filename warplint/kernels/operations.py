@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from warplint.kernels import types
@@ -84,6 +84,14 @@ class Frame:
     loops: list[LoopExits] = field(default_factory=list)
 
 
+READS_RESULT = {
+    **dict.fromkeys(("cbrt", "erfcinv", "erfinv", "exp", "inverse", "inverse_approx", "length", "normalize"), 0),
+    **dict.fromkeys(("quat_slerp", "sqrt", "tanh"), 0),
+    **dict.fromkeys(("cw_div", "div", "div_approx", "pow"), 1),
+}
+"""Builtins whose adjoint reads their result, and the first argument whose gradient needs it."""
+
+
 class Operations:
     """The state of an analysis, and the rules by which values combine."""
 
@@ -119,11 +127,7 @@ class Operations:
         elif value.active and kinked(name, arguments):
             value.dangers |= self._dangerous(node, 0, value.active, PointKind.KINK, guarded=True)
         if value.active and derivative is not Derivative.LINEAR:
-            needs = self._read_by_adjoint(name, derivative, arguments, node)
-            value.needs |= needs
-            for argument in arguments:
-                if argument.type.kind in COMPOSITES:
-                    self.ledger.readers[argument] = self.ledger.readers.get(argument, 0) | needs
+            self._add_needs(value, name, derivative, arguments, node)
         return value
 
     def _without_missing(self, name: str, arguments: list[Value], node: ast.AST) -> list[Value]:
@@ -155,18 +159,35 @@ class Operations:
         dangers.append(DangerRecord(node, self.frame.file, tokens, given, kind, guarded, self.ledger.order))
         return 1 << len(dangers) - 1
 
-    def _read_by_adjoint(self, name: str, derivative: Derivative, arguments: list[Value], node: ast.AST) -> int:
-        """The needs of one nonlinear operation."""
+    def _add_needs(
+        self, value: Value, name: str, derivative: Derivative, arguments: list[Value], node: ast.AST
+    ) -> None:
+        """The needs of one nonlinear operation; who reads a composite or the operation's own result is noted."""
+        own, readers = 0, self.ledger.readers
+        for given, positions in self._readings(name, derivative, arguments):
+            read = [arguments[position] for position in positions if position < len(arguments)]
+            need = self.need(union(map(self.read, read)), given, node)
+            own |= need
+            for each in read:
+                if each.type.kind in COMPOSITES:
+                    readers[each] = readers.get(each, 0) | need
+        value.needs |= own
+        through = union(argument.active for argument in arguments[READS_RESULT.get(name, len(arguments)) :])
+        if through:
+            self.ledger.results[value] = (through, node)
+            if value.type.kind in COMPOSITES:
+                readers[value] = readers.get(value, 0) | own
+
+    def _readings(
+        self, name: str, derivative: Derivative, arguments: list[Value]
+    ) -> Iterator[tuple[int, Iterable[int]]]:
+        """Which arguments (by position) an operation's adjoint reads, if gradient flows through which paths."""
         if derivative is Derivative.NONLINEAR:
-            tokens = union(map(self.read, arguments))
-            return self.need(tokens, union(argument.active for argument in arguments), node)
-        needs = 0
+            yield union(argument.active for argument in arguments), range(len(arguments))
+            return
         for number, argument in enumerate(arguments):
             if argument.active:
-                positions = self.table.reads(name, number, len(arguments))
-                tokens = union(self.read(arguments[position]) for position in positions if position < len(arguments))
-                needs |= self.need(tokens, argument.active, node)
-        return needs
+                yield argument.active, self.table.reads(name, number, len(arguments))
 
     def variable(self, name: str, value: Value, made: ast.AST) -> Value:
         """A value as the variable ``name`` holds it from ``made`` on.
@@ -183,12 +204,15 @@ class Operations:
             value = value.like()
         token = Token(TokenKind.VARIABLE, name, "", "", self.ledger.order, made, self.frame.file)
         identity = (made, self.frame.functions, self.ledger.order)
-        self.ledger.variables[value] = self.ledger.token(token, identity)
+        held = self.ledger.token(token, identity)
+        if value in self.ledger.results:
+            value = value.like(needs=value.needs | self.need(held, *self.ledger.results[value]))
+        self.ledger.variables[value] = held
         return value
 
     def copied(self, value: Value) -> Value:
         """A value that is no longer the variable that it is read from."""
-        return value.like() if value in self.ledger.variables else value
+        return value.like() if value in self.ledger.variables or value in self.ledger.results else value
 
     def read(self, value: Value) -> int:
         """What an adjoint that reads a value stands on: its tokens, and the variable that holds it, if one does."""
