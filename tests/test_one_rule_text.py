@@ -42,8 +42,11 @@ UNSEEN_IN_A_RUN = {
     "missing-tape-zero/bad_bias_forgotten.py": STOPPED,
     "missing-tape-zero/bad_fresh_tape_zeroed_early.py": STOPPED,
 }
+NOT_IN_A_RUN = {"seed-mismatch"}
+"""What number the host makes of an array's contents, and which one is the loss, stands in the source alone."""
 TAPE_RULES = {rule.code: rule.name for rule in registry.rules() if rule.group is Group.TAPE}
-BAD = [p for p in PROGRAMS if p.is_bad and p.path.parent.name in TAPE_RULES.values()]
+COMPARED = set(TAPE_RULES.values()) - NOT_IN_A_RUN
+BAD = [p for p in PROGRAMS if p.is_bad and p.path.parent.name in COMPARED]
 
 
 def recorded(program: Program) -> set[tuple[pathlib.Path, int, str]]:
@@ -78,6 +81,6 @@ def test_a_run_shows_what_the_source_shows(program: Program) -> None:
 
 def test_every_rule_about_tapes_is_compared() -> None:
     compared = {p.path.parent.name for p in BAD if p.name not in UNSEEN_IN_A_RUN}
-    assert compared == set(TAPE_RULES.values()) & {p.path.parent.name for p in PROGRAMS}
+    assert compared == COMPARED & {p.path.parent.name for p in PROGRAMS}
     assert {p.name for p in BAD} >= QUICK | UNSEEN_IN_A_RUN.keys()
     assert FIXTURES.is_dir()

@@ -237,6 +237,8 @@ class Anchor:
     option: str | None = None
     arguments: tuple[str, ...] = ()
     """Parameters of the kernel whose adjoint the claim is about; empty: any of them."""
+    factor: float | None = None
+    """How many times the right gradient the program computes, where the claim says so."""
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,12 @@ def parting(first: Stack, second: Stack) -> Frame:
 
 
 def anchor(
-    flow: Dataflow, *, memory: int | None = None, write: Event | None = None, read: Event | None = None
+    flow: Dataflow,
+    *,
+    memory: int | None = None,
+    write: Event | None = None,
+    read: Event | None = None,
+    factor: float | None = None,
 ) -> Anchor:
     """What ties a finding to a measurement: where the memory was made, written and read, and by which kernel."""
     made = flow.trace.memories.get(memory) if memory is not None else None
@@ -156,6 +161,7 @@ def anchor(
         write=write.span if write is not None else None,
         read=read.span if read is not None else None,
         kernel=kernel.span if kernel is not None else None,
+        factor=factor,
     )
 
 

@@ -47,7 +47,9 @@ def published(folder: Path) -> list[Published]:
     found = []
     for place, only in ((folder, None), (folder.parent, folder.name)):
         for distribution in metadata.distributions(path=[str(place)]):
-            packages = {file.parts[0] for file in distribution.files or () if file.suffix == ".py" and len(file.parts) > 1}
+            packages = {
+                file.parts[0] for file in distribution.files or () if file.suffix == ".py" and len(file.parts) > 1
+            }
             if packages and (only is None or only in packages):
                 name = distribution.metadata["Name"].lower().replace("-", "_")
                 found.append(Published(name, distribution.version, place, tuple(sorted(packages))))

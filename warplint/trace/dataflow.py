@@ -31,6 +31,7 @@ from warplint.trace.recordings import (
 from warplint.trace.repeats import Reentry, Repeat, left_seeds, reentry_of, repeats_of, same_launches
 from warplint.trace.residues import LeftOver, StaleRead, Walks, left_overs, stale_reads, unready_reads
 from warplint.trace.retained import Retained, retained_stores
+from warplint.trace.seed_mismatches import SeedMismatch, seed_mismatches
 from warplint.trace.seeds import seeded_by_others, unseeded
 from warplint.trace.stale_fills import StaleFill, stale_fills
 from warplint.trace.windows import CarriedState, Tapes, carried_states
@@ -195,6 +196,11 @@ class Dataflow:
     def unseeded(self) -> tuple[Recording, ...]:
         """Backwards that nothing seeds, although a gradient of theirs is used; none where a seed may be unseen."""
         return tuple(unseeded(self.trace, self.recordings, self.gradient_life))
+
+    @cached_property
+    def seed_mismatches(self) -> tuple[SeedMismatch, ...]:
+        """Seeds written by hand that are not the derivative of the loss that is reported."""
+        return tuple(seed_mismatches(self.trace, self.recordings))
 
     @cached_property
     def broken_links(self) -> tuple[BrokenLink, ...]:

@@ -286,6 +286,17 @@ class GradWrite(Event):
 
     array: Array
     clears: bool
+    value: float | None = None
+    """The one number that all of it is set to, where that is known."""
+
+
+@dataclass(frozen=True)
+class Reduction(Event):
+    """The host makes one number of an array's contents: ``how`` is ``mean`` or ``sum``, ``line`` the text there."""
+
+    array: Array
+    how: str
+    line: str = ""
 
 
 @dataclass(frozen=True)
@@ -316,6 +327,8 @@ class Backward(Event):
     tape: int
     loss: Array | None = None
     seeds: tuple[Array, ...] = ()
+    weights: tuple[float | None, ...] = ()
+    """For each of ``seeds`` the one number that the whole of its seed holds, None where that is not known."""
     complete: bool = True
     """False: there is a loss or a seed, but nobody knows which array it is."""
 

@@ -115,6 +115,23 @@ def _unseeded(finding: Finding, run: Evidence) -> Verdict | None:
     return Verdict(Status.INCONCLUSIVE, why, FINITE_DIFFERENCE)
 
 
+def _mismatched(finding: Finding, run: Evidence) -> Verdict | None:
+    """The gradient is right for what was seeded, and so a multiple of that of what is reported."""
+    factor = finding.anchor.factor
+    right = [g for g in run.gradients_about(finding) if g.status is GradientStatus.PASS and g.fd != 0.0]
+    if not right or not factor:
+        return None
+    gradient = max(right, key=lambda each: bool(each.consumed_at))
+    reported = gradient.fd / factor
+    reason = (
+        f"the gradient of {leaf_name(gradient)} is {number(gradient.ad)}, that of what was seeded; that of the "
+        f"reported loss is {number(reported)} by finite differences"
+    )
+    off = abs(gradient.ad - reported) / max(abs(gradient.ad), abs(reported))
+    figures = {**figures_of(gradient), "fd": reported, "relative_error": off, "factor": factor}
+    return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures)
+
+
 _JUDGES: Mapping[str, Callable[[Finding, Evidence], Verdict | None]] = {
     "NVW111": _broken,
     "NVW112": _broken,
@@ -124,4 +141,5 @@ _JUDGES: Mapping[str, Callable[[Finding, Evidence], Verdict | None]] = {
     "NVW116": _unseeded,
     "NVW121": _left_over,
     "NVW122": _stale,
+    "NVW131": _mismatched,
 }

@@ -244,11 +244,24 @@ def _method(machine: Machine, array: NumpyValue, name: str, call: Call) -> Value
             else UnknownValue("a list of numbers", array.sources)
         )
     if name in ("item", "mean", "sum", "min", "max", "std", "dot", "any", "all", "argmin", "argmax", "prod", "var"):
+        _note_reduction(machine, array, name, call)
         return _reduced(array, name, call)
     if name == "setflags":
         return None
     result = unknown_from(f"numpy's {name}", array, *call.values)
     return NumpyValue(None, array.dtype, None, result.sources)
+
+
+def _note_reduction(machine: Machine, array: NumpyValue, name: str, call: Call, others: int = 0) -> None:
+    """``y.numpy().mean()``: what the program makes of a Warp array's contents as a whole."""
+    if name not in ("mean", "sum") or array.array is None or array.array.gradient:
+        return
+    if len(call.args) > others or call.kwargs:
+        return
+    frame = machine.frame
+    line: int = getattr(frame.node, "lineno", 1)
+    text = frame.module.module.source.lines[line - 1].strip()[:400]
+    machine.emit(events.Reduction, array=array.array.snapshot(), how=name, line=text)
 
 
 _REDUCTIONS: dict[str, Callable[[list[float]], float]] = {
@@ -420,6 +433,8 @@ def default_model(path: str) -> Callable[[Machine, Call], Value]:
 
     def run(machine: Machine, call: Call) -> Value:
         _use(machine, *call.values)
+        if call.args and isinstance(call.args[0], NumpyValue):
+            _note_reduction(machine, call.args[0], name, call, others=1)
         sources = NO_SOURCES.union(*(sources_of(value) for value in call.values))
         for value in call.values:
             if isinstance(value, ArrayValue):

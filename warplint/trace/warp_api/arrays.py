@@ -323,11 +323,18 @@ def set_array_attribute(machine: Machine, array: ArrayValue, name: str, value: V
     elif name == "grad":
         if isinstance(value, ArrayValue) and value.gradient and value.memory is array.memory:
             return
-        machine.emit(events.GradWrite, array=_as_gradient(array).snapshot(), clears=value is None)
+        given = uniform_value(value) if isinstance(value, ArrayValue) else None
+        machine.emit(events.GradWrite, array=_as_gradient(array).snapshot(), clears=value is None, value=given)
         if value is None:
             array.memory.requires_grad, array.own_gradient = False, None
         else:
             _give_gradient(array, value)
+
+
+def uniform_value(array: ArrayValue) -> float | None:
+    """The one number that an array holds everywhere, where its contents are known."""
+    contents = array.memory.contents
+    return contents[0] if contents and array.extent == events.WHOLE and len(set(contents)) == 1 else None
 
 
 def _as_gradient(array: ArrayValue) -> ArrayValue:
@@ -337,11 +344,16 @@ def _as_gradient(array: ArrayValue) -> ArrayValue:
 
 
 def host_write(
-    machine: Machine, array: ArrayValue, how: str, clears: bool = False, sources: frozenset[int] = frozenset()
+    machine: Machine,
+    array: ArrayValue,
+    how: str,
+    clears: bool = False,
+    sources: frozenset[int] = frozenset(),
+    value: float | None = None,
 ) -> None:
-    """A write that no tape records: to the data, or to the gradient."""
+    """A write that no tape records: to the data, or to the gradient (``value``: one number for all of it)."""
     if array.gradient:
-        machine.emit(events.GradWrite, array=array.snapshot(), clears=clears)
+        machine.emit(events.GradWrite, array=array.snapshot(), clears=clears, value=value)
     else:
         machine.emit(
             events.HostWrite, dest=array.snapshot(), how=how, active_tape=machine.active_tape_id, from_host=sources
@@ -372,7 +384,8 @@ def _zero(machine: Machine, array: ArrayValue, call: Call) -> Value:
 
 def _fill(machine: Machine, array: ArrayValue, call: Call) -> Value:
     value = call.get(0, "value")
-    host_write(machine, array, "fill_", clears=value == 0, sources=sources_of(value))
+    known = float(value) if isinstance(value, (int, float)) else None
+    host_write(machine, array, "fill_", clears=value == 0, sources=sources_of(value), value=known)
     return None
 
 

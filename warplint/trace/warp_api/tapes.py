@@ -8,6 +8,7 @@ from warplint.trace import events
 from warplint.trace.machine import Call, Machine
 from warplint.trace.memory import ArrayValue, arrays_in
 from warplint.trace.values import Instance, Native, TapeGradients, TapeValue, UnknownValue, Value
+from warplint.trace.warp_api.arrays import uniform_value
 
 
 def new_tape(machine: Machine) -> TapeValue:
@@ -64,10 +65,12 @@ def _exit(machine: Machine, tape: TapeValue, call: Call) -> Value:
 def _backward(machine: Machine, tape: TapeValue, call: Call) -> Value:
     loss, grads = call.get(0, "loss"), call.get(1, "grads")
     seeds: list[events.Array] = []
+    weights: list[float | None] = []
     if isinstance(grads, dict):
-        for array in grads:
+        for array, seed in grads.items():
             if isinstance(array, ArrayValue):
                 seeds.append(array.snapshot())
+                weights.append(uniform_value(seed) if isinstance(seed, ArrayValue) else None)
     unknown = isinstance(loss, UnknownValue) or isinstance(grads, UnknownValue)
     if unknown or not call.complete:
         machine.note_unknown(call.node, "the loss or the seeds of a backward are unknown")
@@ -78,6 +81,7 @@ def _backward(machine: Machine, tape: TapeValue, call: Call) -> Value:
         tape=tape.id,
         loss=loss.snapshot() if isinstance(loss, ArrayValue) else None,
         seeds=tuple(seeds),
+        weights=tuple(weights),
         complete=not unknown and call.complete,
     )
     return None
