@@ -89,9 +89,10 @@ def test_some_adjoints_read_the_result_which_the_loop_overwrites(value, expected
 def test_the_result_of_normalize_changes_with_its_components():
     changed = "p = {}\np[0] += a[i]\nw[i] = p"
     kind = KernelFaultKind.COMPONENT_REASSIGN
-    parameters = "a: R, v: V, w: V"
+    parameters = "a: R, b: R, v: V, w: V"
     assert fault_lines(kernel(changed.format("wp.normalize(v[i])"), parameters), kind) == ["p[0] += a[i]"]
     assert fault_lines(kernel(changed.format("2.0 * v[i]"), parameters), kind) == []
+    assert fault_lines(kernel(changed.format("v[i] / b[i]"), parameters), kind) == []
 
 
 @pytest.mark.warp

@@ -503,3 +503,23 @@ tape.backward(l)
 print(x.grad.numpy())
 """,
     )
+
+
+def test_an_array_that_only_constants_were_added_to_is_still_a_leaf(tmp_path: Path) -> None:
+    check(
+        tmp_path,
+        f"""{PRELUDE}
+@wp.kernel
+def shift(a: A):
+    i = wp.tid()
+    a[i] -= 0.5
+    a[i] += wp.sin(a[i])  # expect: NVW104
+
+x, l = arr([0.7, 1.3, -0.4]), zer(1)
+with wp.Tape() as tape:
+    wp.launch(shift, 3, inputs=[x])
+    wp.launch(ssq, 3, inputs=[x, l])
+tape.backward(l)
+print(x.grad.numpy())
+""",
+    )

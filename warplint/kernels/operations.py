@@ -173,7 +173,8 @@ class Operations:
                     readers[each] = readers.get(each, 0) | need
         value.needs |= own
         through = union(argument.active for argument in arguments[READS_RESULT.get(name, len(arguments)) :])
-        if through:
+        mixed = len({argument.type.kind in COMPOSITES for argument in arguments}) > 1
+        if through and not mixed:  # vectors divided by numbers are not
             self.ledger.results[value] = (through, node)
             if value.type.kind in COMPOSITES:
                 readers[value] = readers.get(value, 0) | own

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from warplint.kernels.summary import StoreKind
 from warplint.trace.events import (
     Backward,
     Event,
@@ -248,5 +249,6 @@ def leaves_of(steps: Iterable[Step], memories: Mapping[int, Memory]) -> frozense
         for array in (*step.active, *(array for array, _ in step.severed)):
             if array.memory not in written and has_gradient(array, memories) is not False:
                 leaves.add(array.memory)
-        (replaced if step.read_before else written).add(step.dest.memory)
+        if step.kind is StoreKind.STORE or step.active or step.severed:  # else: a constant is added to what is there
+            (replaced if step.read_before else written).add(step.dest.memory)
     return frozenset(leaves)
