@@ -53,6 +53,12 @@ VERIFIED_ALWAYS = {
     "func-grad-assign/good_single_use.py",
     "late-config/bad_unroll_from_command_line.py",
     "late-config/good_before_first_launch.py",
+    "late-module-options/bad_beside_unique_kernel.py",
+    "late-module-options/good_tried_and_put_back.py",
+    "kernel-in-loop/bad_plugin_imported_late",
+    "kernel-in-loop/good_all_made_first.py",
+    "cache-defeated/bad_salted_material.py",
+    "load-everything/bad_before_the_loop.py",
     "unique-stable-kernel/bad_class_body.py",
     "unique-stable-kernel/good_only_kernel.py",
 }
