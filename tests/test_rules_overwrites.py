@@ -523,3 +523,17 @@ tape.backward(l)
 print(x.grad.numpy())
 """,
     )
+
+
+COPIED = {
+    "after linear reads": "q, z = wp.clone(x), zer()\nla(lin3, q, z)\nwp.copy(q, z)\ntotal(q)",
+    "into an array of its own": "q, z = zer(), zer()\nla(lin3, x, z)\nwp.copy(q, z)\ntotal(q)",
+}
+
+
+@pytest.mark.parametrize("warp", [(1, 16), (1, 17)])
+@pytest.mark.parametrize("name", COPIED)
+def test_copies_leave_the_gradient_standing_before_1_17(tmp_path: Path, name: str, warp: tuple[int, int]) -> None:
+    wrong = warp < (1, 17) and name == "after linear reads"
+    body = COPIED[name].replace("wp.copy(q, z)", "wp.copy(q, z)  # expect: NVW102" if wrong else "wp.copy(q, z)")
+    check(tmp_path, taped(body, before=MORE), warp_version=warp)

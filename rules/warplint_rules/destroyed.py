@@ -14,7 +14,7 @@ from warplint.finding import Finding, Role, Severity, Span
 from warplint.kernels.summary import KernelFaultKind, StoreKind
 from warplint.rule import Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.events import Launch
+from warplint.trace.events import Copy, Launch
 from warplint.trace.overwrites import Overwrite, Writer
 from warplint_rules import wording
 
@@ -139,7 +139,8 @@ def _message(first: Overwrite, shown: Overwrites, flow: Dataflow, told: Told) ->
     names = list(dict.fromkeys(wording.array_name(overwrite.array, flow) for overwrite in shown))
     reader = wording.operation_name(first.reader.event)
     if first.read is None:
-        why = "before Warp 1.13 the second store's adjoint leaves the array's gradient, which is counted twice"
+        version, what = ("1.17", "copy") if isinstance(first.write.event, Copy) else ("1.13", "second store")
+        why = f"before Warp {version} the {what}'s adjoint leaves the array's gradient, which is counted twice"
     else:
         why = f"the adjoint of {reader} needs it ({_need_text(first)})"
     events = wording.sequence(first.write.event, first.reader.event, first.recording, flow)

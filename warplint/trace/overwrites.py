@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from warplint.kernels.summary import KernelFaultKind, Store, StoreKind
 from warplint.trace.events import Alias, Array, Copy, Event, HostWrite, Launch, Moved
 from warplint.trace.operations import FILLS, NeededRead, Operation, Step, active_tape, recorded_on
-from warplint.trace.reachability import CONSUMING_STORES, Reach
+from warplint.trace.reachability import CONSUMING_COPIES, CONSUMING_STORES, Reach
 from warplint.trace.recordings import Recording
 
 
@@ -143,16 +143,17 @@ def overwrites_of(
 def unconsumed_stores(
     recording: Recording, established: Reach, writes: Writes, warp: tuple[int, int]
 ) -> Iterator[Overwrite]:
-    """Before Warp 1.13: arrays stored again after they were read, whatever the adjoint needs.
+    """Before Warp 1.13: arrays stored again after they were read, whatever the adjoint needs; copies before 1.17.
 
     The second store's adjoint leaves the destination's gradient as it is, so that it reaches the first value's maker
-    too (measured on 1.12.1: wrong also for linear steps).
+    too (measured on 1.12.1, and for copies on 1.13 and 1.16: wrong also for linear steps).
     """
-    if warp >= CONSUMING_STORES:
+    if warp >= CONSUMING_COPIES:
         return
     readers: dict[int, tuple[Step, Array]] = {}
     for position, step in recording.window.on_tape():
-        known = readers.pop(step.dest.memory, None) if step.kind is StoreKind.STORE else None
+        leaves = step.kind is StoreKind.STORE and (warp < CONSUMING_STORES or isinstance(step.event, Copy))
+        known = readers.pop(step.dest.memory, None) if leaves else None
         if known is not None and established.matters[position] and step.dest.extent.overlaps(known[1].extent):
             reader, array = known
             yield Overwrite(recording, reader, array, None, step, _writer(reader, step, writes), True)

@@ -177,3 +177,7 @@ def _backward(
         live |= sources[position]
         wanted |= sources[position]
     return tuple(matters), tuple(is_live), frozenset(live)
+
+
+CONSUMING_COPIES = (1, 17)
+"""From this version on a copy's adjoint consumes its destination's gradient, and adds to its source's (measured)."""
