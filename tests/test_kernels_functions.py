@@ -282,6 +282,8 @@ def test_what_a_function_with_a_custom_adjoint_stores_is_not_differentiated_insi
     summary = kernel("root(3, a, b)", before="R = wp.array(dtype=float)" + CHOLESKY)
     assert not [fault for fault in summary.faults if fault.kind is KernelFaultKind.DYNAMIC_LOOP]
     assert not summary.points
+    assert not [fault for fault in summary.faults if fault.kind is KernelFaultKind.READ_THEN_OVERWRITTEN]
+    assert not [need for store in summary.stores for need in store.needs if need.read.path == "b"]
     assert store_to(summary, "b").active == {"a", "b"}
     plain = kernel("root(3, a, b)", before="R = wp.array(dtype=float)" + CHOLESKY.partition("@wp.func_grad")[0])
     assert [fault for fault in plain.faults if fault.kind is KernelFaultKind.DYNAMIC_LOOP]
