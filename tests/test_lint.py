@@ -27,6 +27,9 @@ class OneTrace:
     def summary_of(self, kernel: object) -> None:
         return None
 
+    def source_of(self, kernel: object) -> None:
+        return None
+
 
 @dataclass
 class Interpreter:
