@@ -105,16 +105,16 @@ WRONG_ADJOINT = """\
 import warp as wp
 
 @wp.func
-def cube(x: float):
+def cube(x: float, handle: wp.uint64):
     return x * x * x
 
 @wp.func_grad(cube)
-def adj_cube(x: float, adj: float):
+def adj_cube(x: float, handle: wp.uint64, adj: float):
     wp.adjoint[x] += 2.0 * x * x * adj
 
 @wp.kernel
 def total(x: wp.array(dtype=float), loss: wp.array(dtype=float)):
-    wp.atomic_add(loss, 0, cube(x[wp.tid()]))
+    wp.atomic_add(loss, 0, cube(x[wp.tid()], wp.uint64(1)))
 
 x = wp.array([0.5, 1.5], dtype=float, requires_grad=True)
 loss = wp.zeros(1, dtype=float, requires_grad=True)
@@ -126,6 +126,7 @@ print(x.grad.numpy())
 
 
 def test_a_wrong_gradient_that_no_finding_explains_is_status_1(warplint) -> None:
+    """The adjoint is wrong, but what takes a handle cannot be called on inputs made for it."""
     Path("cube.py").write_text(WRONG_ADJOINT)
     status, out, _ = warplint("check", "--verify", "--device", "cpu", "--format", "github", "cube.py")
     assert status == 1, out
