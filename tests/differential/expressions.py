@@ -68,6 +68,8 @@ class Expressions:
     def __init__(self, random: Random, features: Features, arrays: Arrays, *, threads: bool) -> None:
         """``threads``: the launch has several, whose index is ``i``; else indices are numbers and loop indices."""
         self.random, self.features, self.arrays, self.threads = random, features, arrays, threads
+        self.tested: set[str] = set()
+        """The elements that conditions compare."""
         self.functions: dict[str, tuple[str, ...]] = {}
         """Functions that can be called: the types of their arguments."""
 
@@ -250,14 +252,18 @@ class Expressions:
     def condition(self, names: Names) -> str:
         """A condition that is true about as often as not."""
         fresh = [array for array in self.arrays.reals if array not in self.arrays.written]
-        varying = [*(name for name in names.reals if name not in names.fixed), *self._elements(names)]
+        stored = tuple(f"{name}[" for name in (*self.arrays.written, *self.arrays.aliases))
+        elements = [each for each in self._elements(names) if not each.startswith(stored)]
+        varying = [*(name for name in names.reals if name not in names.fixed), *elements]
         choices = [f"wp.sin(real(7.0) * {self.random.choice(varying)}) > real(0.0)"] if varying else []
         if fresh:
             array = self.random.choice(fresh)
-            test = f"{array}[{self.any_index(names)}] {self.random.choice('<>')} real(1.0)"
-            choices += [test, test]
+            element = f"{array}[{self.any_index(names)}]"
+            if element not in self.tested:  # the other way round would make code that nothing reaches
+                self.tested.add(element)
+                choices += [f"{element} {self.random.choice('<>')} real(1.0)"] * 2
         if names.loops:
             choices.append(f"{self.random.choice(names.loops)} {self.random.choice(('< 2', '% 2 == 0', '> 0'))}")
         if self.features.gathers:
             choices.append(f"where[{self.any_index(names)}] % 2 == 0")
-        return self.random.choice(choices)
+        return self.random.choice(choices or [f"{self.random.choice(names.reals or names.constants)} < real(1.0)"])
