@@ -190,7 +190,7 @@ def _proving_repairs(finding: Finding) -> frozenset[Repair] | None:
 
 
 def checks_of(finding: Finding, checks: Iterable[KernelCheck]) -> tuple[KernelCheck, ...]:
-    """Those checks that are about the finding's kernel; a failed one only at an argument that the finding speaks of."""
+    """Those checks of the finding's kernel that are about its claim: the arguments it speaks of, inputs it is about."""
     kernel = finding.anchor.kernel
     if kernel is None:
         return ()
