@@ -17,6 +17,7 @@ from kernel_sources import kernel, needed
         "for k in range(3):\n    b[i] = a[k] * a[k]\nb[i] = 2.0",
         "if i >= n:\n    return\nb[i] = a[i] * a[i]\nb[i] = 2.0",
         "wp.atomic_add(b, i, wp.frac(a[i]))\nb[i] = 2.0",
+        "b[i] *= a[i]\nwp.atomic_add(b, i + 1, 2.0)\nb[i] = 2.0",
     ],
 )
 def test_dead(body):

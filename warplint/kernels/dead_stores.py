@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from warplint.kernels.ledger import Ledger, StoreRecord, Token, TokenKind
 from warplint.kernels.summary import StoreKind
-from warplint.kernels.values import Value
-
-_READS = (TokenKind.READ, TokenKind.ATOMIC)
+from warplint.kernels.values import Value, union
 
 
 def bury(ledger: Ledger) -> None:
     """Take from each dead store what its adjoint would read and where gradient would flow; the store itself stays."""
     reads: dict[str, list[Token]] = {}
-    for token in ledger.tokens:
-        if token.kind in _READS:
+    used = union(store.value.tokens for store in ledger.stores) | union(need.tokens for need in ledger.needs)
+    for number, token in enumerate(ledger.tokens):
+        if token.kind is TokenKind.READ or (token.kind is TokenKind.ATOMIC and used >> number & 1):
             reads.setdefault(token.path, []).append(token)
     elements: dict[tuple[str, str], list[StoreRecord]] = {}
     for store in ledger.stores:
