@@ -67,6 +67,14 @@ class ImportClosure:
         return direct
 
 
+def closure_of(project: Project) -> ImportClosure:
+    """The one closure of a project's files."""
+    known = project.memo.get(("imports", "closure"))
+    if not isinstance(known, ImportClosure):
+        known = project.memo["imports", "closure"] = ImportClosure(project)
+    return known
+
+
 def imported_names(module: Module) -> Iterator[str]:
     """The dotted names that may be modules: of ``from a.b import c`` these are ``a``, ``a.b`` and ``a.b.c``."""
     seen: set[str] = set()

@@ -16,7 +16,7 @@ from warplint.cache import Cache
 from warplint.config import Settings
 from warplint.finding import Finding
 from warplint.hygiene.unreadable import UNREADABLE, failed, unreadable
-from warplint.imports import ImportClosure
+from warplint.imports import ImportClosure, closure_of
 from warplint.rule import Context, Rule
 from warplint.screen import TOP_LEVEL, Reached, Screen, Spelling, merged
 from warplint.source import SourceFile, Unreadable
@@ -234,7 +234,7 @@ class _Task:
 def _reports(
     paths: Sequence[str], project: Project, task: _Task, cache: Cache | None, jobs: int
 ) -> Iterator[FileReport]:
-    closure = ImportClosure(project)
+    closure = closure_of(project)
     keys = {path: _key(path, project, closure, cache) for path in paths} if cache else {}
     found = ((path, cache.get(key, FileReport)) for path, key in keys.items() if key and cache)
     known = {path: report for path, report in found if report is not None}
@@ -279,4 +279,4 @@ def _examine_part(part: tuple[str, ...], task: _Task) -> list[FileReport]:
 def _project_of_process(task: _Task) -> tuple[Project, ImportClosure]:
     """One project for all the parts that a process gets: parsing the same imports again would cost the most."""
     project = task.project()
-    return project, ImportClosure(project)
+    return project, closure_of(project)

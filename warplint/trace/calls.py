@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from warplint.trace.classes import instantiate
-from warplint.trace.facts import Signature
+from warplint.trace.facts import CallShape, Signature
 from warplint.trace.library.table import model_of
 from warplint.trace.machine import Call, Frame, Machine
 from warplint.trace.values import (
@@ -37,44 +37,50 @@ _QUIET = frozenset({"print", "len", "isinstance", "format", "debug", "info", "wa
 
 def evaluate_call(machine: Machine, frame: Frame, node: ast.Call) -> Value:
     """A call expression."""
-    callee = _callee(machine, frame, node)
-    asserting, showing = _asserts(node.func), _shows(node.func)
-    machine.assertions += asserting
-    machine.showings += showing
+    shape = machine.caches.call_shape_of(node)
+    callee = machine.evaluate(node.func, frame) if shape.special is None else _special(frame, shape.special)
+    if not (shape.asserts or shape.shows):
+        return _called(machine, frame, node, callee, shape)
+    machine.assertions += shape.asserts
+    machine.showings += shape.shows
     try:
-        args, complete = _positional(machine, frame, node)
-        kwargs: dict[str, Value] = {}
-        for keyword in node.keywords:
-            value = machine.evaluate(keyword.value, frame)
-            if keyword.arg is not None:
-                kwargs[keyword.arg] = value
-            elif isinstance(value, dict):
-                kwargs.update({str(key): item for key, item in value.items()})
-            else:
-                complete = False
-        frame.node = node
-        return call_value(machine, callee, Call(args, kwargs, node, complete))
+        return _called(machine, frame, node, callee, shape)
     finally:
-        machine.assertions -= asserting
-        machine.showings -= showing
+        machine.assertions -= shape.asserts
+        machine.showings -= shape.shows
 
 
-def _shows(function: ast.expr) -> bool:
-    return isinstance(function, ast.Name) and function.id == "print"
+def _called(machine: Machine, frame: Frame, node: ast.Call, callee: Value, shape: CallShape) -> Value:
+    """Evaluate the arguments, then call."""
+    complete = True
+    if shape.starred:
+        args, complete = _starred(machine, frame, node)
+    else:
+        args = [machine.evaluate(argument, frame) for argument in node.args]
+    kwargs: dict[str, Value] = {}
+    for keyword in node.keywords:
+        value = machine.evaluate(keyword.value, frame)
+        if keyword.arg is not None:
+            kwargs[keyword.arg] = value
+        elif isinstance(value, dict):
+            kwargs.update({str(key): item for key, item in value.items()})
+        else:
+            complete = False
+    frame.node = node
+    return call_value(machine, callee, Call(args, kwargs, node, complete))
 
 
-def _callee(machine: Machine, frame: Frame, node: ast.Call) -> Value:
-    if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+def _special(frame: Frame, name: str) -> Value:
+    """``super()`` and the functions that give a scope's variables."""
+    if name == "super":
         from warplint.trace.values import SuperValue
 
         return Native("super", lambda machine, call: SuperValue(frame.owner, frame.receiver))
-    if isinstance(node.func, ast.Name) and node.func.id in ("locals", "vars", "globals") and not node.args:
-        scope = frame.module.environment if node.func.id == "globals" else frame.environment
-        return Native(node.func.id, lambda machine, call: scope.variables)
-    return machine.evaluate(node.func, frame)
+    scope = frame.module.environment if name == "globals" else frame.environment
+    return Native(name, lambda machine, call: scope.variables)
 
 
-def _positional(machine: Machine, frame: Frame, node: ast.Call) -> tuple[list[Value], bool]:
+def _starred(machine: Machine, frame: Frame, node: ast.Call) -> tuple[list[Value], bool]:
     args: list[Value] = []
     complete = True
     for argument in node.args:
@@ -87,12 +93,6 @@ def _positional(machine: Machine, frame: Frame, node: ast.Call) -> tuple[list[Va
         else:
             args.append(machine.evaluate(argument, frame))
     return args, complete
-
-
-def _asserts(callee: ast.expr) -> bool:
-    """Whether the call is an assertion about its arguments (``assert_np_equal``, ``test.assertTrue``)."""
-    name = callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
-    return name.startswith("assert")
 
 
 def call_value(machine: Machine, callee: Value, call: Call) -> Value:
@@ -212,9 +212,13 @@ def _deepest(call: Call) -> int:
 
 def _recursion(machine: Machine, function: Function) -> int:
     module, name = function.module, function.name
-    return sum(
-        1 for frame in machine.frames if frame.function == name and frame.module is module and name != "<lambda>"
-    )
+    if name == "<lambda>":
+        return 0
+    depth = 0
+    for frame in machine.frames:
+        if frame.function == name and frame.module is module:
+            depth += 1
+    return depth
 
 
 def _memo_key(call: Call) -> object | None:

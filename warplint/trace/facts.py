@@ -28,6 +28,36 @@ class FunctionFacts:
 
 
 @dataclass(frozen=True)
+class CallShape:
+    """What the text of a call tells: ``special`` names of functions that look at the frame; what it is made for.
+
+    ``asserts``: an assertion about its arguments (``assert_np_equal``, ``test.assertTrue``). ``shows``: a ``print``.
+    ``starred``: items of a sequence are among the arguments.
+    """
+
+    special: str | None
+    asserts: bool
+    shows: bool
+    starred: bool
+
+
+_SPECIAL = frozenset({"super", "locals", "vars", "globals"})
+
+
+def call_shape(node: ast.Call) -> CallShape:
+    """See :class:`CallShape`."""
+    function = node.func
+    own = function.id if isinstance(function, ast.Name) else ""
+    name = function.attr if isinstance(function, ast.Attribute) else own
+    return CallShape(
+        special=own if own in _SPECIAL and not node.args else None,
+        asserts=name.startswith("assert"),
+        shows=own == "print",
+        starred=any(isinstance(argument, ast.Starred) for argument in node.args),
+    )
+
+
+@dataclass(frozen=True)
 class Signature:
     """The names of a function's parameters."""
 
@@ -52,12 +82,11 @@ PLAIN_FUNCTION = FunctionFacts(frozenset(), frozenset(), False)
 """A function without ``global``, ``nonlocal`` and ``yield``."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_TELLING = re.compile(r"\b(?:yield|global|nonlocal)\b")
+TELLING = re.compile(r"\b(?:yield|global|nonlocal)\b")
+"""What may make a function other than plain."""
 
-
-def telling_lines(text: str) -> list[int]:
-    """The numbers of the lines that may make a function other than plain."""
-    return line_numbers(text, _TELLING)
+STATIC = re.compile(r"\bstatic\b")
+"""What stands where a kernel's expression is evaluated at its declaration."""
 
 
 def line_numbers(text: str, pattern: re.Pattern[str]) -> list[int]:

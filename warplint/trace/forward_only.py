@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 
 from warplint.finding import Span
-from warplint.imports import ImportClosure
+from warplint.imports import closure_of
 from warplint.project import Module, Project
 
 _DIFFERENTIATES = re.compile(
@@ -31,7 +31,7 @@ def is_forward_only(project: Project, entry: Module) -> bool:
     key = ("forward-only", entry.path)
     known = project.memo.get(key)
     if not isinstance(known, bool):
-        files = [entry, *(module for module in ImportClosure(project).of(entry) if module is not entry)]
+        files = [entry, *(module for module in closure_of(project).of(entry) if module is not entry)]
         own = {module.name.partition(".")[0] for module in files}
         known = project.memo[key] = all(_is_harmless(module.tree, own) for module in files)
     return known

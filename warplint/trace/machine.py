@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import bisect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,19 +21,23 @@ from warplint.trace import events
 from warplint.trace.events import Event
 from warplint.trace.facts import (
     PLAIN_FUNCTION,
+    STATIC,
+    TELLING,
+    CallShape,
     FunctionFacts,
     FunctionNode,
     Signature,
+    call_shape,
     free_names,
     function_facts,
     grows,
     is_generic,
+    line_numbers,
     preferred_arm,
     rings_of,
     signature_of,
     static_calls,
     takes_modulo,
-    telling_lines,
 )
 from warplint.trace.held import Held
 from warplint.trace.log import EventLog
@@ -153,7 +158,8 @@ class Caches:
         self.facts: dict[FunctionNode, FunctionFacts] = {}
         self.frames: dict[ast.AST, events.Frame] = {}
         self.signatures: dict[FunctionNode, Signature] = {}
-        self.telling_lines: dict[Module, list[int]] = {}
+        self.lines: dict[tuple[Module, re.Pattern[str]], list[int]] = {}
+        self.call_shapes: dict[ast.Call, CallShape] = {}
         self.free_names: dict[ast.FunctionDef, frozenset[str]] = {}
         self.wrapping: dict[ast.expr, bool] = {}
         self.static_calls: dict[ast.FunctionDef, tuple[ast.expr, ...]] = {}
@@ -167,13 +173,24 @@ class Caches:
         """See :class:`FunctionFacts`. A function whose text has none of the words is not walked."""
         facts = self.facts.get(node)
         if facts is None:
-            lines = self.telling_lines.get(module)
-            if lines is None:
-                lines = self.telling_lines[module] = telling_lines(module.source.text)
-            first = bisect.bisect_left(lines, node.lineno)
-            plain = first == len(lines) or lines[first] > (node.end_lineno or node.lineno)
-            facts = self.facts[node] = PLAIN_FUNCTION if plain else function_facts(node)
+            telling = self.occurs(TELLING, node, module)
+            facts = self.facts[node] = function_facts(node) if telling else PLAIN_FUNCTION
         return facts
+
+    def occurs(self, pattern: re.Pattern[str], node: FunctionNode, module: Module) -> bool:
+        """Whether a pattern occurs in the lines of a function."""
+        lines = self.lines.get((module, pattern))
+        if lines is None:
+            lines = self.lines[module, pattern] = line_numbers(module.source.text, pattern)
+        first = bisect.bisect_left(lines, node.lineno)
+        return first < len(lines) and lines[first] <= (node.end_lineno or node.lineno)
+
+    def call_shape_of(self, node: ast.Call) -> CallShape:
+        """What the text of a call tells."""
+        shape = self.call_shapes.get(node)
+        if shape is None:
+            shape = self.call_shapes[node] = call_shape(node)
+        return shape
 
     def signature_of(self, node: FunctionNode) -> Signature:
         """The names of a function's parameters."""
@@ -189,11 +206,11 @@ class Caches:
             known = self.free_names[node] = free_names(node)
         return known
 
-    def static_calls_of(self, node: ast.FunctionDef) -> tuple[ast.expr, ...]:
+    def static_calls_of(self, node: ast.FunctionDef, module: Module) -> tuple[ast.expr, ...]:
         """What a kernel's ``wp.static(…)`` expressions are given, where that calls something itself."""
         known = self.static_calls.get(node)
         if known is None:
-            known = self.static_calls[node] = static_calls(node)
+            known = self.static_calls[node] = static_calls(node) if self.occurs(STATIC, node, module) else ()
         return known
 
     def is_generic(self, node: ast.FunctionDef) -> bool:

@@ -112,8 +112,15 @@ def _describe(kernel: KernelValue) -> events.Kernel:
         module_options={name: value for name, value in effective.items() if not isinstance(value, UnknownValue)},
         captures=kernel.captures,
         stable=kernel.stable,
-        has_fault_trigger=has_fault_trigger(node) if isinstance(node, ast.FunctionDef) else None,
+        has_fault_trigger=_has_fault_trigger(kernel),
     )
+
+
+def _has_fault_trigger(kernel: KernelValue) -> bool | None:
+    """Whether a kernel of the program's own file could have a fault; of other files' kernels nobody asks."""
+    node = kernel.function.node
+    is_own = kernel.function.module.imported is None
+    return has_fault_trigger(node) if is_own and isinstance(node, ast.FunctionDef) else None
 
 
 def _decorator(machine: Machine, function: Function, node: ast.FunctionDef) -> ast.expr | None:
@@ -191,7 +198,7 @@ def _varying(machine: Machine, function: Function, node: ast.FunctionDef) -> Ite
             else:
                 yield from sorted(scope.variables[name].taints)[:1]
         scope = scope.parent
-    for argument in machine.caches.static_calls_of(node):
+    for argument in machine.caches.static_calls_of(node, function.module.module):
         frame = Frame(function.closure, function.name, argument)
         if taints_of(machine.evaluate(argument, frame)):
             yield function.module.module.span(argument)
