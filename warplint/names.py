@@ -94,6 +94,15 @@ class ImportTable:
         return None if path is None else self.meaning(path)
 
 
+def import_lines(data: bytes) -> Iterator[int]:
+    """Where the lines begin that hold the word ``import``: the search for a word is far faster than one by lines."""
+    at = data.find(b"import")
+    while at >= 0:
+        yield data.rfind(b"\n", 0, at) + 1
+        end = data.find(b"\n", at)
+        at = data.find(b"import", end) if end >= 0 else -1
+
+
 def _imports(statements: Iterable[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
     for statement in statements:
         if isinstance(statement, (ast.Import, ast.ImportFrom)):

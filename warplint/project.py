@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from warplint.finding import Span
-from warplint.names import ImportTable, absolute_module
+from warplint.names import ImportTable, absolute_module, import_lines
 from warplint.rings import rings
 from warplint.source import SourceFile, Unreadable, read, span_of
 
@@ -31,7 +31,7 @@ _PLAIN_LEVELS = 2
 
 _PROJECT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
-_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([\w.]+))", re.MULTILINE)
+_IMPORT = re.compile(rb"[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import|import[ \t]+([\w.]+))")
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,11 @@ class Project:
         if isinstance(known, tuple):
             return known
         found: dict[Module, None] = {}
-        for match in _IMPORT.finditer(module.source.data):
+        data = module.source.data
+        for start in import_lines(data):
+            match = _IMPORT.match(data, start)
+            if match is None:
+                continue
             name = (match.group(1) or match.group(2)).decode(errors="ignore")
             level = len(name) - len(name.lstrip("."))
             target = self.find(absolute_module(name.lstrip(".") or None, level, module.name, module.is_package), module)

@@ -203,7 +203,9 @@ def _run(
 
 def _body(machine: Machine, frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Value:
     signal = machine.execute(node.body, frame)
-    return signal.value if signal is not None and signal.kind == "return" else None
+    if signal is not None and signal.kind == "return":
+        return signal.value
+    return UnknownValue(f"raised {frame.astray}") if frame.astray else None
 
 
 def _deepest(call: Call) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from warplint.trace.events import Interlude
-from warplint.trace.machine import Frame, Machine
+from warplint.trace.machine import Frame, Machine, Raised
 from warplint.trace.values import (
     External,
     Generator,
@@ -17,6 +17,8 @@ from warplint.trace.values import (
     Value,
 )
 
+_CATCHING = frozenset({"assertRaises", "assertRaisesRegex", "raises", "suppress"})
+
 
 def execute_with(machine: Machine, frame: Frame, node: ast.With) -> Signal | None:
     """Enter the contexts one by one, run the body, leave them in reverse."""
@@ -27,6 +29,8 @@ def _enter(machine: Machine, frame: Frame, node: ast.With, position: int) -> Sig
     if position == len(node.items):
         return machine.execute(node.body, frame)
     item = node.items[position]
+    if _catches(item.context_expr):
+        return _enter_catching(machine, frame, node, position)
     context = machine.evaluate(item.context_expr, frame)
     frame.node = item.context_expr
     if isinstance(context, Generator):
@@ -44,6 +48,27 @@ def _enter(machine: Machine, frame: Frame, node: ast.With, position: int) -> Sig
     frame.node = item.context_expr
     _leave(machine, leave)
     return signal
+
+
+def _catches(context: ast.expr) -> bool:
+    """Whether an exception ends the block, as its author expects: ``assertRaises``, ``pytest.raises``, ``suppress``."""
+    function = context.func if isinstance(context, ast.Call) else None
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in _CATCHING
+
+
+def _enter_catching(machine: Machine, frame: Frame, node: ast.With, position: int) -> Signal | None:
+    context = machine.evaluate(node.items[position].context_expr, frame)
+    _bind(machine, frame, node.items[position], context)
+    depth, waiting = len(machine.frames), len(machine.handlers)
+    machine.handlers.append(("BaseException",))
+    try:
+        return _enter(machine, frame, node, position + 1)
+    except Raised:
+        del machine.frames[depth:]
+        return None
+    finally:
+        del machine.handlers[waiting:]
 
 
 def _bind(machine: Machine, frame: Frame, item: ast.withitem, value: Value) -> None:

@@ -82,19 +82,34 @@ PLAIN_FUNCTION = FunctionFacts(frozenset(), frozenset(), False)
 """A function without ``global``, ``nonlocal`` and ``yield``."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-TELLING = re.compile(r"\b(?:yield|global|nonlocal)\b")
+TELLING = ("yield", "global", "nonlocal")
 """What may make a function other than plain."""
 
-STATIC = re.compile(r"\bstatic\b")
+STATIC = ("static",)
 """What stands where a kernel's expression is evaluated at its declaration."""
+
+
+def lines_with(text: str, words: tuple[str, ...]) -> list[int]:
+    """The numbers of the lines in which one of the words occurs, alone or in another word: a screen, and a fast one."""
+    starts: list[int] = []
+    for word in words:
+        at = text.find(word)
+        while at >= 0:
+            starts.append(at)
+            at = text.find(word, at + len(word))
+    return _lines_of(text, sorted(starts))
 
 
 def line_numbers(text: str, pattern: re.Pattern[str]) -> list[int]:
     """The numbers of the lines in which a pattern occurs (lines as Python counts them)."""
+    return _lines_of(text, [match.start() for match in pattern.finditer(text)])
+
+
+def _lines_of(text: str, positions: Iterable[int]) -> list[int]:
+    """The numbers of the lines at rising positions."""
     numbers: list[int] = []
     line, start = 1, 0
-    for match in pattern.finditer(text):
-        position = match.start()
+    for position in positions:
         line += text.count("\n", start, position) if "\r" not in text else len(_LINE_END.findall(text, start, position))
         start = position
         if not numbers or numbers[-1] != line:

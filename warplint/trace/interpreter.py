@@ -151,7 +151,7 @@ class _Session:
         if not machine.undecided or not _matters(machine) or self._is_late():
             return False
         own = self._module in machine.undecided_in
-        return machine.steps < self._settings.steps // (3 if own else 12)
+        return machine.steps < self._settings.steps_before_tape * 2 // (5 if own else 20)
 
     def _is_late(self) -> bool:
         return self._spent > _ROOTS * self._settings.steps

@@ -24,6 +24,7 @@ _EPOCHS = 3
 _ARITHMETIC = 8
 _PLAIN_DATA = 32
 _LONGEST_RING = 16
+_WRITTEN_OUT = 16
 _LONG_EPOCH = 1_000
 """Events in the first rounds of a loop of epochs after which two of them are enough."""
 
@@ -44,7 +45,7 @@ def execute_for(machine: Machine, frame: Frame, node: ast.For) -> Signal | None:
     machine.rings = outer_rings
     if isinstance(iterable, Generator) and iterable.items is None:
         return _for_generator(machine, frame, node, iterable)
-    rounds = _Rounds(machine, node, counts=isinstance(iterable, range))
+    rounds = _Rounds(machine, node, counts=_counts(iterable))
     machine.loops += 1
     try:
         for item in islice(items, machine.settings.rounds):
@@ -59,6 +60,19 @@ def execute_for(machine: Machine, frame: Frame, node: ast.For) -> Signal | None:
     finally:
         machine.loops -= 1
     return machine.execute(node.orelse, frame)
+
+
+def _counts(iterable: Value) -> bool:
+    """Whether a loop only counts: over a range, or over more plain numbers than anybody writes out by hand."""
+    if isinstance(iterable, (list, tuple)):
+        return len(iterable) > _WRITTEN_OUT and all(_is_number(item) for item in iterable)
+    return isinstance(iterable, range)
+
+
+def _is_number(item: Value) -> bool:
+    return isinstance(item, (int, float)) or (
+        isinstance(item, tuple) and all(isinstance(i, (int, float)) for i in item)
+    )
 
 
 def execute_while(machine: Machine, frame: Frame, node: ast.While) -> Signal | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import bisect
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,7 +31,7 @@ from warplint.trace.facts import (
     function_facts,
     grows,
     is_generic,
-    line_numbers,
+    lines_with,
     preferred_arm,
     rings_of,
     signature_of,
@@ -82,7 +81,7 @@ class Raised(Unwinding):
 class Frame:
     """A function's activation: its scope, and the node that it is at now."""
 
-    __slots__ = ("environment", "function", "module", "node", "on_yield", "owner", "receiver", "result")
+    __slots__ = ("astray", "environment", "function", "module", "node", "on_yield", "owner", "receiver", "result")
 
     def __init__(self, environment: Environment, function: str, node: ast.AST, owner: Value = None) -> None:
         self.environment = environment
@@ -93,6 +92,8 @@ class Frame:
         self.receiver: Value = None
         self.on_yield: Callable[[Value], Value] | None = None
         self.result: Value = None
+        self.astray = ""
+        """The exception that was raised here, although nothing catches it."""
 
 
 @dataclass(eq=False)
@@ -158,7 +159,7 @@ class Caches:
         self.facts: dict[FunctionNode, FunctionFacts] = {}
         self.frames: dict[ast.AST, events.Frame] = {}
         self.signatures: dict[FunctionNode, Signature] = {}
-        self.lines: dict[tuple[Module, re.Pattern[str]], list[int]] = {}
+        self.lines: dict[tuple[Module, tuple[str, ...]], list[int]] = {}
         self.call_shapes: dict[ast.Call, CallShape] = {}
         self.free_names: dict[ast.FunctionDef, frozenset[str]] = {}
         self.wrapping: dict[ast.expr, bool] = {}
@@ -177,11 +178,11 @@ class Caches:
             facts = self.facts[node] = function_facts(node) if telling else PLAIN_FUNCTION
         return facts
 
-    def occurs(self, pattern: re.Pattern[str], node: FunctionNode, module: Module) -> bool:
-        """Whether a pattern occurs in the lines of a function."""
-        lines = self.lines.get((module, pattern))
+    def occurs(self, words: tuple[str, ...], node: FunctionNode, module: Module) -> bool:
+        """Whether one of the words may occur in the lines of a function."""
+        lines = self.lines.get((module, words))
         if lines is None:
-            lines = self.lines[module, pattern] = line_numbers(module.source.text, pattern)
+            lines = self.lines[module, words] = lines_with(module.source.text, words)
         first = bisect.bisect_left(lines, node.lineno)
         return first < len(lines) and lines[first] <= (node.end_lineno or node.lineno)
 

@@ -18,6 +18,7 @@ from warplint.trace.values import (
     Generator,
     Instance,
     Native,
+    Record,
     TapeValue,
     UnknownValue,
     Value,
@@ -229,7 +230,9 @@ def _identical(left: Value, right: Value) -> bool | None:
     if left is None or right is None:
         return False
     if isinstance(left, External) and isinstance(right, External):
-        return left == right
+        return left.canonical == right.canonical
+    if isinstance(left, Record) and isinstance(right, Record):
+        return None
     if isinstance(left, (bool, int, str)) and isinstance(right, (bool, int, str)):
         return left == right if type(left) is type(right) else False
     return False
@@ -241,19 +244,33 @@ def _equal(left: Value, right: Value) -> bool | None:
     if left is None or right is None:
         return False
     if isinstance(left, External) and isinstance(right, External):
-        return left == right
+        return left.canonical == right.canonical
     if isinstance(left, (list, tuple, dict, set, Vector)) and type(left) is type(right):
         try:
-            return bool(left == right)
+            return bool(left == right) or (None if _holds_unknown(left) or _holds_unknown(right) else False)
         except Exception:
             return None
-    if isinstance(left, (External, NumpyValue)) or isinstance(right, (External, NumpyValue)):
+    libraries = (External, NumpyValue, Record)
+    if isinstance(left, libraries) or isinstance(right, libraries):
         return None
     wrapped = (ArrayValue, Instance, Class, Function, Bound, Native, TapeValue, Generator)
     if isinstance(left, wrapped) or isinstance(right, wrapped):
         custom = isinstance(left, Instance) and left.cls.find("__eq__") is not None
         return None if custom else False
     return False
+
+
+def _holds_unknown(value: Value, depth: int = 3) -> bool:
+    """Whether what is compared has a part whose equality with anything else nobody knows."""
+    if isinstance(value, (UnknownValue, Record, NumpyValue)):
+        return True
+    if isinstance(value, Vector):
+        value = value.components
+    elif isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple, set)):
+        return False
+    return depth == 0 or any(_holds_unknown(item, depth - 1) for item in value)
 
 
 def _contains(machine: Machine, item: Value, container: Value) -> bool | None:
@@ -267,8 +284,12 @@ def _contains(machine: Machine, item: Value, container: Value) -> bool | None:
                 return True
         except TypeError:
             return None
-        holds_unknown = not isinstance(container, range) and any(isinstance(i, UnknownValue) for i in container)
-        return None if holds_unknown else False
+        if isinstance(container, range):
+            return False
+        if isinstance(item, (External, Record, NumpyValue)):
+            found = [_equal(item, each) for each in container]
+            return True if True in found else None if None in found else False
+        return None if any(isinstance(each, UnknownValue) for each in container) else False
     if isinstance(container, Instance) and container.cls.find("__contains__"):
         result = machine.call(machine.parts.get_attribute(machine, container, "__contains__"), [item])
         return truth(result)

@@ -17,8 +17,8 @@ class TraceSettings:
     """
 
     warp: tuple[int, int] = (1, 19)
-    steps: int = 60_000
-    steps_before_tape: int = 40_000
+    steps: int = 120_000
+    steps_before_tape: int = 50_000
     launches: int = 3_000
     depth: int = 24
     rounds: int = 600

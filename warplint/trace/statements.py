@@ -67,12 +67,17 @@ def _class(machine: Machine, frame: Frame, node: ast.ClassDef) -> Signal | None:
 
 
 def _raise(machine: Machine, frame: Frame, node: ast.Raise) -> Signal | None:
-    """An exception that nothing catches means that the interpretation went astray: only the function ends."""
+    """An exception that nothing catches means that the interpretation went astray: what led here is taken back.
+
+    Programs do not raise where nobody is there to catch: so the condition in front was misjudged, and the run goes on
+    behind it. A function that ends like that has an unknown result.
+    """
     value = None if node.exc is None else machine.evaluate(node.exc, frame)
     kinds = _exception_names(value)
     if machine.will_catch(*kinds):
         raise Raised(kinds, value)
-    return Signal("return", UnknownValue(f"raised {kinds[0]}"))
+    frame.astray = kinds[0]
+    return None
 
 
 def _exception_names(value: Value) -> tuple[str, ...]:

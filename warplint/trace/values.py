@@ -8,6 +8,7 @@ real containers, so that aliasing of containers is right without any bookkeeping
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 Value = Any
 """An interpreted value: a plain Python object that stands for itself, or one of the classes below."""
+
+_SINGLE_PRECISION = re.compile(r"((?:vec|mat)\d+|quat|transform|spatial_vector|spatial_matrix)f$")
+
+_PLAIN_NUMBERS = {"warp.int": "warp.int32", "warp.float": "warp.float32"}
 
 NO_SOURCES: frozenset[int] = frozenset()
 
@@ -75,6 +80,13 @@ class External:
     def name(self) -> str:
         """The last part."""
         return self.path.rpartition(".")[2]
+
+    @property
+    def canonical(self) -> str:
+        """The path under which Warp's types have one spelling: ``vec3`` for ``vec3f``, ``float32`` for ``float``."""
+        if not self.path.startswith("warp."):
+            return self.path
+        return _SINGLE_PRECISION.sub(r"\1", _PLAIN_NUMBERS.get(self.path, self.path))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,19 @@ Model = Callable[[Machine, Call], Value]
 @lru_cache(maxsize=1)
 def _models() -> Mapping[str, Model]:
     from warplint.trace.library import functional, libraries, numpy
-    from warplint.trace.warp_api import arrays, copies, kernels, launches, maps, modules, optim, outside, tapes, types
+    from warplint.trace.warp_api import (
+        arrays,
+        copies,
+        geometry,
+        kernels,
+        launches,
+        maps,
+        modules,
+        optim,
+        outside,
+        tapes,
+        types,
+    )
 
     table: dict[str, Model] = {}
     for room in (
@@ -23,6 +35,7 @@ def _models() -> Mapping[str, Model]:
         numpy,
         arrays,
         copies,
+        geometry,
         kernels,
         launches,
         maps,
