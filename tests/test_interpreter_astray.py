@@ -131,3 +131,32 @@ def test_what_is_found_is_the_same_at_each_run() -> None:
     first, second = (run(text)[0] for _ in range(2))
     assert first.trace.cut
     assert first.trace.events == second.trace.events
+
+
+def test_both_halves_of_an_autograd_function_share_their_context() -> None:
+    runs = run(
+        """
+        import torch
+
+        class Sine(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.x = wp.from_torch(x, requires_grad=True)
+                ctx.y = make()
+                ctx.tape = wp.Tape()
+                with ctx.tape:
+                    wp.launch(step, dim=3, inputs=[ctx.x], outputs=[ctx.y])
+                return wp.to_torch(ctx.y)
+
+            @staticmethod
+            def backward(ctx, gradient):
+                ctx.y.grad = wp.from_torch(gradient)
+                ctx.tape.backward()
+                return wp.to_torch(ctx.x.grad)
+        """
+    )
+    kinds = [type(event) for each in runs for event in each.trace.events]
+    assert kinds.count(events.Backward) == 1
+    assert kinds.index(events.Launch) < kinds.index(events.Backward)
+    (tape,) = {event.tape for each in runs for event in each.trace.events if isinstance(event, events.Backward)}
+    assert tape == next(e.tape for each in runs for e in each.trace.events if isinstance(e, events.Launch))

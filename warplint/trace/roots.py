@@ -17,11 +17,12 @@ from warplint.trace.events import Interlude
 from warplint.trace.facts import line_numbers
 from warplint.trace.lookup import global_value
 from warplint.trace.machine import Call, Machine
-from warplint.trace.values import Bound, Class, Function, Instance, UnknownValue, Value
+from warplint.trace.values import Bound, Class, Function, Instance, Record, UnknownValue, Value
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 _NAMES_TAPE = re.compile(r"[Tt]ape\b")
+_HALVES = {"forward", "backward"}
 _CALLED_BY_PYTHON = {"__init__", "__call__", "__enter__", "__exit__"}
 _BATCH = 200
 """Functions of one file that are started on their own, at most."""
@@ -29,10 +30,14 @@ _BATCH = 200
 
 @dataclass(frozen=True)
 class Root:
-    """A function or method (then ``owner`` is its class) at the top level of the file."""
+    """A function or method (then ``owner`` is its class) at the top level of the file.
+
+    ``after``: the method that is called next, with the same context; the two halves of a ``torch.autograd.Function``.
+    """
 
     node: Definition
     owner: ast.ClassDef | None = None
+    after: Definition | None = None
 
 
 def taped_functions(module: Module) -> list[Root]:
@@ -44,7 +49,22 @@ def taped_functions(module: Module) -> list[Root]:
         first = bisect.bisect_left(lines, node.lineno)
         near = first < len(lines) and lines[first] <= (node.end_lineno or 0)
         (openers if near and opens_tape(node) else others).append(Root(node, owner))
-    return [*_outermost_callers(openers, others), *openers][:_BATCH]
+    return [*_outermost_callers(openers, others), *dict.fromkeys(map(_as_whole, openers))][:_BATCH]
+
+
+def _as_whole(root: Root) -> Root:
+    """One half of a ``torch.autograd.Function`` stands for both, forward first; any other root for itself."""
+    owner = root.owner
+    if owner is None or not any(_last_name(base) == "Function" for base in owner.bases):
+        return root
+    halves = {each.name: each for each in owner.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    if root.node.name not in _HALVES or not halves.keys() >= _HALVES or "setup_context" in halves:
+        return root
+    return Root(halves["forward"], owner, halves["backward"])
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _outermost_callers(openers: Sequence[Root], others: Sequence[Root]) -> Iterator[Root]:
@@ -112,6 +132,11 @@ def start(machine: Machine, root: Root) -> None:
         return
     found = cls.find(root.node.name)
     if found is None:
+        return
+    if root.after is not None:
+        context = Record("autograd-context")
+        for half in (root.node, root.after):
+            machine.parts.call(machine, machine.parts.get_attribute(machine, cls, half.name), Call([context]))
         return
     receiver = _object(machine, cls)
     method = found[0]

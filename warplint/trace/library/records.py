@@ -85,6 +85,12 @@ def _optimiser_params(machine: Machine, record: Record, call: Call) -> Value:
     return None
 
 
+def _save_for_backward(machine: Machine, record: Record, call: Call) -> Value:
+    """``ctx.save_for_backward(…)`` of a ``torch.autograd.Function``."""
+    record.attributes["saved_tensors"] = tuple(call.args)
+    return None
+
+
 def _nothing(machine: Machine, record: Record, call: Call) -> Value:
     return None
 
@@ -98,6 +104,12 @@ _METHODS: dict[str, dict[str, Method]] = {
         "parse_args": _parse_args,
         "parse_known_args": _parse_known_args,
         "get_default": _get_default,
+    },
+    "autograd-context": {
+        "save_for_backward": _save_for_backward,
+        "mark_non_differentiable": _nothing,
+        "mark_dirty": _nothing,
+        "set_materialize_grads": _nothing,
     },
     "exit-stack": {"enter_context": _enter_context, "callback": _nothing, "close": _nothing},
     "optimiser": {"step": _optimiser_step, "set_params": _optimiser_params, "reset_internal_state": _nothing},
