@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from warplint.kernels.summary import Cut, PointKind, StoreKind
 from warplint.kernels.values import Value, members, union
 
-MOST_STEPS = 30_000
+MOST_STEPS = 60_000
 """Expressions and statements evaluated per kernel, unrolled loops and inlined functions counted each time."""
 MOST_NEEDS = 6_000
 """Different needs per kernel; contact kernels of big solvers have more."""

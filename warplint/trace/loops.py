@@ -25,6 +25,7 @@ _ARITHMETIC = 8
 _PLAIN_DATA = 32
 _LONGEST_RING = 16
 _WRITTEN_OUT = 16
+_LEVELS = 2
 _LONG_EPOCH = 1_000
 """Events in the first rounds of a loop of epochs after which two of them are enough."""
 
@@ -63,16 +64,18 @@ def execute_for(machine: Machine, frame: Frame, node: ast.For) -> Signal | None:
 
 
 def _counts(iterable: Value) -> bool:
-    """Whether a loop only counts: over a range, or over more plain numbers than anybody writes out by hand."""
+    """Whether a loop only counts: over a range, or over more numbers than anybody writes out, nearly all the same."""
     if isinstance(iterable, (list, tuple)):
-        return len(iterable) > _WRITTEN_OUT and all(_is_number(item) for item in iterable)
+        numbers = [_enumerated(position, item) for position, item in enumerate(iterable)]
+        return len(numbers) > _WRITTEN_OUT and None not in numbers and len(set(numbers)) <= _LEVELS
     return isinstance(iterable, range)
 
 
-def _is_number(item: Value) -> bool:
-    return isinstance(item, (int, float)) or (
-        isinstance(item, tuple) and all(isinstance(i, (int, float)) for i in item)
-    )
+def _enumerated(position: int, item: Value) -> float | None:
+    """The plain number that an item is, or that ``enumerate`` has numbered."""
+    if isinstance(item, tuple) and len(item) == 2 and item[0] == position:
+        item = item[1]
+    return item if isinstance(item, (int, float)) else None
 
 
 def execute_while(machine: Machine, frame: Frame, node: ast.While) -> Signal | None:
