@@ -17,6 +17,7 @@ def findings(
     flow: Dataflow,
     message: Callable[[BrokenLink, Dataflow], str],
     place: Callable[[BrokenLink, Dataflow], Span],
+    severity: Callable[[BrokenLink], Severity] = lambda link: Severity.WARNING,
 ) -> tuple[Finding, ...]:
     """One finding for each place: the links that are broken for this reason.
 
@@ -24,7 +25,7 @@ def findings(
     """
     destroying = {o.write.seq for o in flow.overwrites if o.established and destroyed.fault_of(o) is not None}
     links = [link for link in flow.broken_links if link.why is why and link.event.seq not in destroying]
-    return wording.strongest([_finding(rule, link, flow, message, place) for link in links])
+    return wording.strongest([_finding(rule, link, flow, message, place, severity(link)) for link in links])
 
 
 def leaves_of(link: BrokenLink, flow: Dataflow) -> str:
@@ -43,12 +44,13 @@ def _finding(
     flow: Dataflow,
     message: Callable[[BrokenLink, Dataflow], str],
     place: Callable[[BrokenLink, Dataflow], Span],
+    severity: Severity,
 ) -> Finding:
     operation = wording.operation_name(link.event)
     source = min(link.sources)
     return wording.finding(
         rule,
-        Severity.WARNING,
+        severity,
         place(link, flow),
         message(link, flow),
         [

@@ -32,8 +32,9 @@ the gradient is wrong and nothing else explains it.
 
 ## Limits
 
-Bookkeeping beside the path to the loss is left alone. Silent where the tape was given a backward of the user's own
-(`record_func`) and where a kernel could not be read.
+Bookkeeping beside the path to the loss is left alone. A launch off the tape in another file than the tape's is
+information: a library keeps off every tape what it means to be constant (contacts that are frozen for a step). Silent
+where the tape was given a backward of the user's own (`record_func`) and where a kernel could not be read.
 """
 
 from __future__ import annotations
@@ -44,13 +45,20 @@ from warplint.finding import Experiment, Finding, Repair, Severity, Span
 from warplint.rule import Context, Group, Rule
 from warplint.trace.breaks import Break, BrokenLink
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.events import Copy
+from warplint.trace.events import Copy, Launch
 from warplint_rules import broken_chain, wording
 
 
 def detect(context: Context) -> Iterable[Finding]:
     """One finding for each unrecorded step."""
-    return broken_chain.findings(RULE, Break.UNRECORDED, context.dataflow, _message, _place)
+    return broken_chain.findings(RULE, Break.UNRECORDED, context.dataflow, _message, _place, _severity)
+
+
+def _severity(link: BrokenLink) -> Severity:
+    """A launch that another file than the tape's keeps off every tape is kept off on purpose: information."""
+    opened = link.recording.period.opened
+    elsewhere = isinstance(link.event, Launch) and opened is not None and opened.span.path != link.event.span.path
+    return Severity.INFO if elsewhere else Severity.WARNING
 
 
 def _place(link: BrokenLink, flow: Dataflow) -> Span:
