@@ -26,7 +26,7 @@ from warplint.verify.engine.execution.operations import (
 from warplint.verify.engine.judging.culprits import places
 from warplint.verify.engine.recording.held_arguments import Given, HeldValue
 from warplint.verify.engine.recording.user_frames import is_user_file
-from warplint.verify.engine.replaying.groups import view_of_any
+from warplint.verify.engine.replaying.analysis import view_of_any
 from warplint.verify.engine.warp_modules import definition, is_unique, plain
 from warplint.verify.engine.warp_values import RETAIN_FLAG, ArraySlot, array_type, descriptor, dimensions
 

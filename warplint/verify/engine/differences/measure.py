@@ -20,7 +20,8 @@ from warplint.verify.engine.differences.finite_difference import (
 )
 from warplint.verify.engine.execution.memory import CodeStack
 from warplint.verify.engine.execution.operations import Operation
-from warplint.verify.engine.replaying.groups import Analysis, Group
+from warplint.verify.engine.replaying.analysis import Analysis
+from warplint.verify.engine.replaying.groups import Group
 from warplint.verify.engine.replaying.windows import Window, rewritten
 from warplint.verify.records import Direction, GradientStatus
 

@@ -22,7 +22,8 @@ from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.memory import Range
 from warplint.verify.engine.execution.operations import KernelCall
 from warplint.verify.engine.kernels.contributing import Contributing, NotRewritable, contributing
-from warplint.verify.engine.replaying.groups import Analysis, Group
+from warplint.verify.engine.replaying.analysis import Analysis
+from warplint.verify.engine.replaying.groups import Group
 from warplint.verify.engine.replaying.windows import Window, rewritten
 from warplint.verify.engine.warp_functions import hooks_of
 from warplint.verify.engine.warp_values import Packed, copied, dimensions

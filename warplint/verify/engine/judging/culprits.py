@@ -14,7 +14,7 @@ from warplint.verify.engine.execution.memory import CodeStack, Memory, Range
 from warplint.verify.engine.execution.operations import HostWrite, KernelCall, NativeCall, Operation, TapeRecord
 from warplint.verify.engine.judging.repairs import Measured
 from warplint.verify.engine.replaying.adjoint import BackwardPass, Restriction, Step
-from warplint.verify.engine.replaying.groups import Analysis
+from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.warp_values import RETAIN_FLAG, descriptor
 from warplint.verify.records import Culprit, Place
 

@@ -22,7 +22,8 @@ from warplint.verify.engine.execution.memory import Memory
 from warplint.verify.engine.execution.operations import HostWrite, KernelCall, NativeCall, Operation
 from warplint.verify.engine.judging.culprits import places
 from warplint.verify.engine.replaying.adjoint import float_kind_of
-from warplint.verify.engine.replaying.groups import Analysis, Group
+from warplint.verify.engine.replaying.analysis import Analysis
+from warplint.verify.engine.replaying.groups import Group
 from warplint.verify.engine.replaying.windows import Runnable, Window, rewritten
 from warplint.verify.engine.warp_values import copied, descriptor, fields_of_struct
 from warplint.verify.records import GradientStatus, UnconvergedLoop

@@ -41,8 +41,10 @@ from warplint.verify.engine.judging.repairs import Measured, diagnose, measured
 from warplint.verify.engine.judging.repetition import repetition
 from warplint.verify.engine.judging.updates import unread_updates
 from warplint.verify.engine.replaying.adjoint import BackwardPass
-from warplint.verify.engine.replaying.groups import Analysis, Group, Leaf, groups_of
+from warplint.verify.engine.replaying.analysis import Analysis
+from warplint.verify.engine.replaying.groups import Group, groups_of
 from warplint.verify.engine.replaying.history import TooLarge
+from warplint.verify.engine.replaying.leaves import Leaf
 from warplint.verify.engine.replaying.replay import Machine, NotExact, Survey
 from warplint.verify.engine.replaying.windows import Window
 from warplint.verify.engine.warp_modules import definition

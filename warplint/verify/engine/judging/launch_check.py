@@ -16,7 +16,7 @@ from warplint.verify.engine.execution.operations import KernelCall
 from warplint.verify.engine.execution.views import FloatView
 from warplint.verify.engine.judging.culprits import places
 from warplint.verify.engine.kernels.kernel_check import ArgumentCheck, State, check_operation
-from warplint.verify.engine.replaying.groups import Analysis
+from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.replay import Machine
 from warplint.verify.engine.warp_modules import definition
 from warplint.verify.engine.warp_values import ArraySlot, Packed, adjoint_parameters, copied, descriptor

@@ -19,7 +19,8 @@ from warplint.verify.engine.differences.measure import LESS, Measurement, Measur
 from warplint.verify.engine.execution.memory import Memory
 from warplint.verify.engine.execution.operations import BackwardBegin, Entry, Operation
 from warplint.verify.engine.recording.user_frames import is_user_file
-from warplint.verify.engine.replaying.groups import Group, Leaf, seen_as
+from warplint.verify.engine.replaying.groups import Group
+from warplint.verify.engine.replaying.leaves import Leaf, seen_as
 from warplint.verify.engine.replaying.replay import Machine, NotExact
 from warplint.verify.engine.replaying.windows import Window
 from warplint.verify.engine.warp_functions import place_of

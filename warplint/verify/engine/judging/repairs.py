@@ -13,7 +13,7 @@ from warplint.finding import Repair
 from warplint.verify.engine.differences.directions import DirectionVector, is_kinked
 from warplint.verify.engine.execution.operations import HostWrite, KernelCall, NativeCall
 from warplint.verify.engine.replaying.adjoint import BackwardPass
-from warplint.verify.engine.replaying.groups import Analysis
+from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.history import TooLarge
 from warplint.verify.engine.warp_values import RETAIN_FLAG, descriptor
 from warplint.verify.records import Direction, GradientStatus

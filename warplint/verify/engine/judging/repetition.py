@@ -9,7 +9,8 @@ from warplint.verify.engine.differences.directions import COORDINATES
 from warplint.verify.engine.differences.measure import Measurement
 from warplint.verify.engine.execution.memory import Memory
 from warplint.verify.engine.execution.operations import HostWrite, TapeMark
-from warplint.verify.engine.replaying.groups import Analysis, Group
+from warplint.verify.engine.replaying.analysis import Analysis
+from warplint.verify.engine.replaying.groups import Group
 from warplint.verify.records import Direction, GradientStatus, Repetition
 
 LONGEST = 64

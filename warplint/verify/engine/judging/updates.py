@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from warplint.verify.engine.execution.memory import Memory, Range
 from warplint.verify.engine.execution.operations import Happening, KernelCall, NativeCall, Operation
 from warplint.verify.engine.judging.culprits import places
-from warplint.verify.engine.replaying.groups import Analysis
+from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.records import OptimiserSeen, Unread
 
 

@@ -21,8 +21,9 @@ from warplint.verify.engine.execution.operations import (
     Operation,
 )
 from warplint.verify.engine.execution.views import FloatView
+from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.by_differences import Differentiated, is_small, run_adjoint
-from warplint.verify.engine.replaying.groups import Analysis, Group
+from warplint.verify.engine.replaying.groups import Group
 from warplint.verify.engine.replaying.history import History
 from warplint.verify.engine.replaying.replay import Machine
 from warplint.verify.engine.warp_values import RETAIN_FLAG, ArraySlot, Packed, adjoint_parameters, copied, descriptor

@@ -15,47 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warplint.verify.engine.execution.accesses import Access, gradient_view, view_of
-from warplint.verify.engine.execution.log import Log
-from warplint.verify.engine.execution.memory import Bytes, Memory, Range
+from warplint.verify.engine.execution.memory import Memory, Range
 from warplint.verify.engine.execution.operations import (
     BackwardBegin,
-    Entry,
-    HostRead,
-    HostWrite,
     KernelCall,
-    NativeCall,
     Operation,
 )
-from warplint.verify.engine.execution.views import FloatView
-from warplint.verify.engine.replaying.replay import Survey
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """Floats with a gradient: ``view`` lies in ``memory``, ``gradient`` in ``gradient_memory``, in the same layout."""
-
-    memory: Memory
-    gradient_memory: Memory
-    view: FloatView
-    gradient: FloatView
-    parameter: str
-
-    @property
-    def range(self) -> Range:
-        """The bytes of the leaf."""
-        return _range(self.memory, self.view)
-
-    @property
-    def gradient_range(self) -> Range:
-        """The bytes of its gradient."""
-        return _range(self.gradient_memory, self.gradient)
-
-    def gradient_in(self, contents: Bytes) -> npt.NDArray[np.float64]:
-        """The gradient's numbers in a copy of its memory."""
-        kept = np.ascontiguousarray(contents)
-        moved = self.gradient.at(kept.ctypes.data + self.gradient.address - self.gradient_memory.address)
-        return moved.read().astype(np.float64)
+from warplint.verify.engine.replaying.analysis import Analysis
+from warplint.verify.engine.replaying.leaves import Leaf, clears, leaves_of, unseen_leaves, uses
 
 
 @dataclass(frozen=True)
@@ -83,203 +50,14 @@ class Group:
         return self.backwards[-1].index
 
 
-def _range(memory: Memory, view: FloatView) -> Range:
-    low, stop = view.span
-    return Range(memory, max(0, low - memory.address), min(memory.size, stop - memory.address))
-
-
-class Analysis:
-    """What the operations of a log do to which bytes, asked memory by memory."""
-
-    def __init__(self, log: Log, survey: Survey) -> None:
-        self.log = log
-        self.survey = survey
-        self._kernels: dict[int, tuple[tuple[Range, Access], ...]] = {}
-        self._by_memory: dict[Memory, list[Operation]] = {}
-        for operation in log.operations:
-            touched = (operation.source.memory,) if isinstance(operation, HostRead) else operation.touched
-            for memory in touched:
-                self._by_memory.setdefault(memory, []).append(operation)
-
-    def of(self, memory: Memory) -> list[Operation]:
-        """The operations that touch a memory, in order."""
-        return self._by_memory.get(memory, [])
-
-    def writes(self, operation: Operation) -> Iterator[tuple[Range, Access]]:
-        """The ranges that an operation (outside backward) writes."""
-        yield from (pair for pair in self.accesses(operation) if pair[1].writes)
-
-    def reads(self, operation: Operation) -> Iterator[Range]:
-        """The ranges that it reads."""
-        yield from (where for where, access in self.accesses(operation) if access.reads)
-
-    def accesses(self, operation: Operation) -> Iterator[tuple[Range, Access]]:
-        """The ranges that an operation (outside backward) touches, and what it does with each."""
-        if isinstance(operation, KernelCall):
-            known = self._kernels.get(operation.index)
-            if known is None:
-                known = self._kernels[operation.index] = tuple(self._of_kernel(operation))
-            yield from known
-        elif isinstance(operation, NativeCall):
-            yield from self._of_native(operation)
-        elif isinstance(operation, HostWrite):
-            yield operation.dest, Access(reads=False, writes=True)
-        elif isinstance(operation, HostRead):
-            yield operation.source, Access(reads=True, writes=False)
-
-    def _of_kernel(self, call: KernelCall) -> Iterator[tuple[Range, Access]]:
-        for slot in call.layout.slots:
-            view = view_of(call, slot) or view_of_any(call, slot)
-            memory = self.log.memories.find(view.address) if view is not None else None
-            if view is not None and memory is not None:
-                yield _range(memory, view), self.survey.accesses.of(call, slot)
-
-    def _of_native(self, call: NativeCall) -> Iterator[tuple[Range, Access]]:
-        if call.exact:
-            yield from ((where, Access(reads=True, writes=False)) for where in call.reads)
-            yield from ((where, Access(reads=False, writes=True)) for where in call.writes)
-            return
-        changed = self.survey.changed.get(call.index, frozenset(call.touched))
-        for memory in call.touched:
-            yield Range(memory, 0, memory.size), Access(reads=True, writes=memory in changed)
-
-    def is_gradient_shadow(self, operation: Operation) -> bool:
-        """``wp.copy`` copies the gradients along with the data: no use of a gradient, and no clearing."""
-        if not isinstance(operation, NativeCall) or not operation.exact or not operation.reads:
-            return False
-        source, dest = operation.reads[0].memory, operation.writes[0].memory
-        if source not in self.log.gradients or dest not in self.log.gradients or operation.index <= self.log.base:
-            return False
-        before = self.log[operation.index - 1]
-        return isinstance(before, NativeCall) and bool(before.writes) and before.writes[0].memory.grad is dest
-
-
-def view_of_any(call: KernelCall, slot: object) -> FloatView | None:
-    """The extent of an array parameter whatever its dtype."""
-    from warplint.verify.engine.warp_values import ArraySlot, descriptor
-
-    assert isinstance(slot, ArraySlot)
-    found = descriptor(call.params[slot.parameter], slot.offset)
-    return FloatView.of(found, slot.scalars) if found.data else None
-
-
-class Written:
-    """Bytes that were written so far, memory by memory."""
-
-    def __init__(self) -> None:
-        self._ranges: dict[Memory, list[tuple[int, int]]] = {}
-
-    def add(self, where: Range) -> None:
-        """These bytes were written."""
-        merged: list[tuple[int, int]] = []
-        start, stop = where.start, where.stop
-        for low, high in self._ranges.get(where.memory, []):
-            if low <= stop and start <= high:
-                start, stop = min(low, start), max(high, stop)
-            else:
-                merged.append((low, high))
-        self._ranges[where.memory] = sorted([*merged, (start, stop)])
-
-    def cover(self, where: Range) -> bool:
-        """Whether all of these bytes were written."""
-        return any(low <= where.start and where.stop <= high for low, high in self._ranges.get(where.memory, []))
-
-
-def leaves_of(begin: BackwardBegin, analysis: Analysis) -> list[Leaf]:
-    """The leaves of one backward call: what its tape reads first, with a gradient."""
-    log = analysis.log
-    entries = {entry.forward.index: entry for entry in begin.entries if entry and entry.forward is not None}
-    if not entries:
-        return []
-    first = min(entries)
-    opened = [index for index in begin.tape.entered if index <= first]
-    written, found, seen = Written(), list[Leaf](), set[int]()
-    for operation in log.between(opened[-1] if opened else first, begin.index):
-        if operation.inside is not None:
-            continue
-        entry = entries.get(operation.index)
-        if entry is not None:
-            for leaf in _read_with_gradient(operation, entry, analysis):
-                if leaf.view.address not in seen and not written.cover(leaf.range):
-                    found.append(leaf)
-                seen.add(leaf.view.address)
-        if entry is not None or not isinstance(operation, HostWrite):
-            for where, _ in analysis.writes(operation):
-                written.add(where)
-    found.extend(leaf for leaf in _of_functions(begin, analysis) if not written.cover(leaf.range))
-    loss = begin.loss
-    return _merged(leaf for leaf in found if loss is None or not leaf.range.overlaps(loss))
-
-
-def _read_with_gradient(operation: Operation, entry: Entry, analysis: Analysis) -> Iterator[Leaf]:
-    if isinstance(operation, KernelCall):
-        for slot in operation.layout.slots:
-            view, gradient = view_of(operation, slot), gradient_view(operation, slot)
-            access = analysis.survey.accesses.of(operation, slot)
-            if view is not None and gradient is not None and access.reads and not access.adds:
-                yield from _leaf(analysis.log, view, gradient, slot.path)
-    elif isinstance(operation, NativeCall) and entry.copy is not None and operation.reads:
-        source = entry.copy.source
-        where = operation.reads[0]
-        kind = _float_kind(analysis.log, where.memory, source)
-        if kind is not None and source.grad is not None and source.grad.ptr:
-            view = FloatView.flat(where.address, where.size, kind)
-            yield from _leaf(analysis.log, view, view.at(source.grad.ptr + where.address - source.ptr), "src")
-
-
-def _float_kind(log: Log, memory: Memory, array: object) -> np.dtype[np.generic] | None:
-    from warplint.verify.engine.warp_values import scalars_of
-
-    return scalars_of(getattr(array, "dtype", None)).kind
-
-
-def _leaf(log: Log, view: FloatView, gradient: FloatView, name: str) -> Iterator[Leaf]:
-    memory, gradient_memory = log.memories.find(view.address), log.memories.find(gradient.address)
-    if memory is not None and gradient_memory is not None and memory is not gradient_memory:
-        yield Leaf(memory, gradient_memory, view, gradient, name)
-
-
-def _of_functions(begin: BackwardBegin, analysis: Analysis) -> Iterator[Leaf]:
-    """Leaves that only a recorded function of the user's knows: their gradient is touched while it runs."""
-    if begin.end is None:
-        return
-    for operation in analysis.log.between(begin.index, begin.end.index):
-        if operation.step is None or operation.step.what != "function":
-            continue
-        for memory in operation.touched:
-            owner = memory.gradient_of
-            if owner is not None and memory in analysis.log.gradients:
-                yield from seen_as(owner, memory, analysis)
-
-
-def seen_as(owner: Memory, gradient: Memory, analysis: Analysis) -> Iterator[Leaf]:
-    """The leaf that a memory is to the first launch that binds it; nothing where none does."""
-    for operation in analysis.of(owner):
-        if isinstance(operation, KernelCall) and not operation.adjoint:
-            for slot in operation.layout.slots:
-                view = view_of(operation, slot)
-                if view is not None and owner.address <= view.address < owner.stop:
-                    yield from _leaf(
-                        analysis.log, view, view.at(gradient.address + view.address - owner.address), slot.path
-                    )
-                    return
-
-
-def _merged(leaves: Iterator[Leaf]) -> list[Leaf]:
-    """One leaf where several handles overlap: the widest."""
-    kept: list[Leaf] = []
-    for leaf in sorted(leaves, key=lambda leaf: -leaf.view.count):
-        if not any(leaf.range.overlaps(other.range) for other in kept):
-            kept.append(leaf)
-    return kept
-
-
 def groups_of(analysis: Analysis) -> list[Group]:
     """All groups of all leaves, in the order of their last backward call."""
     backwards: dict[tuple[Memory, int], list[tuple[BackwardBegin, Leaf]]] = {}
     for begin in analysis.log.backwards:
         for leaf in leaves_of(begin, analysis):
             backwards.setdefault((leaf.memory, leaf.range.start), []).append((begin, leaf))
+    for begin, leaf in unseen_leaves({memory for memory, _ in backwards}, analysis):
+        backwards.setdefault((leaf.memory, leaf.range.start), []).append((begin, leaf))
     found: list[Group] = []
     for calls in backwards.values():
         found.extend(_groups(calls, analysis))
@@ -341,21 +119,9 @@ def _parted(earlier: BackwardBegin, later: BackwardBegin, leaf: Leaf, analysis: 
             if id(entry) not in taped and any(w.overlaps(leaf.range) for w, _ in analysis.writes(operation)):
                 return True
     return any(
-        earlier.index < operation.index < later.index and _clears(operation, leaf, analysis)
+        earlier.index < operation.index < later.index and clears(operation, leaf, analysis)
         for operation in analysis.of(leaf.gradient_memory)
     )
-
-
-def _clears(operation: Operation, leaf: Leaf, analysis: Analysis) -> bool:
-    if operation.inside is not None or analysis.is_gradient_shadow(operation):
-        return False
-    return any(where.overlaps(leaf.gradient_range) for where, _ in analysis.writes(operation))
-
-
-def _uses(operation: Operation, leaf: Leaf, analysis: Analysis) -> bool:
-    if operation.inside is not None or analysis.is_gradient_shadow(operation):
-        return False
-    return any(where.overlaps(leaf.gradient_range) for where in analysis.reads(operation))
 
 
 def _group(
@@ -403,9 +169,9 @@ def _consumed(
     for operation in analysis.of(leaf.gradient_memory):
         if not after < operation.index < following:
             continue
-        if _uses(operation, leaf, analysis):
+        if uses(operation, leaf, analysis):
             return leaf.gradient_in(analysis.log.gradient_at(leaf.gradient_memory, operation.index)), operation
-        if cleared is None and _clears(operation, leaf, analysis):
+        if cleared is None and clears(operation, leaf, analysis):
             cleared = operation
     end = cleared.index if cleared is not None else analysis.log.next_index
     return leaf.gradient_in(analysis.log.gradient_at(leaf.gradient_memory, end)), None

@@ -22,7 +22,9 @@ from warplint.verify.engine.execution.operations import (
     Operation,
 )
 from warplint.verify.engine.execution.views import FloatView
-from warplint.verify.engine.replaying.groups import Analysis, Leaf, goes_on_from, handed_on_by
+from warplint.verify.engine.replaying.analysis import Analysis
+from warplint.verify.engine.replaying.groups import goes_on_from, handed_on_by
+from warplint.verify.engine.replaying.leaves import Leaf
 from warplint.verify.engine.replaying.replay import Machine, NotExact
 from warplint.verify.engine.warp_values import Scalars, descriptor
 
