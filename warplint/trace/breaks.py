@@ -113,8 +113,9 @@ def broken_links(recording: Recording, around: Surroundings) -> Iterator[BrokenL
     first = min((*(seq for seq in recording.window.recorded if seq > since), *opened), default=stop)
     yield from _links_from(recording, around, first, recording.wanted)
     unreached = around.unreached(stop)
-    if unreached:
-        yield from _links_from(recording, around, since, unreached)
+    if unreached:  # what writes such a leaf itself makes it anew (an update): nothing is lost there
+        links = _links_from(recording, around, since, unreached)
+        yield from (link for link in links if link.dest.memory not in unreached)
 
 
 def _links_from(

@@ -159,6 +159,8 @@ class Evidence:
         written = spots((finding.span, finding.anchor.write, *_labelled(finding, Role.WRITE, Role.LAUNCH, Role.TAPE)))
         if culprit.repair is Repair.FRESH and Repair.FRESH in (proving or ()):
             return self._is_about_use(culprit, finding)
+        if culprit.repair is Repair.TAPED:
+            return bool(writer & spots((finding.span, finding.anchor.write, *_labelled(finding, Role.WRITE, Role.LAUNCH))))
         if culprit.repair is not Repair.MEMORY:
             tapes = frozenset().union(*(self.spots_of(stack) for stack in culprit.tapes))
             return bool((writer | tapes) & written)
