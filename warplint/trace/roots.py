@@ -136,7 +136,8 @@ def start(machine: Machine, root: Root) -> None:
     if root.after is not None:
         context = Record("autograd-context")
         for half in (root.node, root.after):
-            machine.parts.call(machine, machine.parts.get_attribute(machine, cls, half.name), Call([context]))
+            call = Call([context, *_given(machine, half)])
+            machine.parts.call(machine, machine.parts.get_attribute(machine, cls, half.name), call)
         return
     receiver = _object(machine, cls)
     method = found[0]
@@ -144,6 +145,14 @@ def start(machine: Machine, root: Root) -> None:
         _enter(machine, Bound(method, receiver))
     else:
         _enter(machine, machine.parts.get_attribute(machine, receiver, root.node.name))
+
+
+def _given(machine: Machine, half: Definition) -> list[Value]:
+    """What torch gives after the context: what has a name is unknown by itself, ``*args`` are some unknowns."""
+    if half.args.vararg is None:
+        return []
+    named = len(half.args.posonlyargs) + len(half.args.args) - 1
+    return [UnknownValue("an argument") for _ in range(named + machine.settings.unknown_rounds)]
 
 
 def _object(machine: Machine, cls: Class) -> Value:
