@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .mutators import Mutant, mutants
 from .oracle import Truth, truth
@@ -91,26 +92,27 @@ def judged(cases: Sequence[tuple[Mutant, Truth]], folder: Path) -> list[Case]:
     ]
 
 
-def _answer(told: dict[str, list[dict[str, object]]], name: str, mutant: Mutant) -> Answer:
+def _answer(told: Mapping[str, Any], name: str, mutant: Mutant) -> Answer:
     confirmed = [
-        finding
+        _lines_in(finding, name)
         for finding in told["findings"]
-        if finding["path"] == name
-        and (finding["verdict"] or {}).get("status") == "confirmed"  # type: ignore[attr-defined]
-        and str(finding["code"]) < "NVW3"
+        if (finding["verdict"] or {}).get("status") == "confirmed" and finding["code"] < "NVW3"
     ]
-    programs = [program for program in told["programs"] if str(program["command"]).endswith(name)]
-    gradients = [g for g in told["gradients"] if str(g["program"]).endswith(name)]
-    wrong = [g for g in gradients if g["status"] == "fail"]
-    lines = {
+    lines = set[int]().union(*confirmed)
+    programs = [program for program in told["programs"] if program["command"].endswith(name)]
+    gradients = [gradient["status"] for gradient in told["gradients"] if gradient["program"].endswith(name)]
+    undecided = any(program["problem"] for program in programs) or "inconclusive" in gradients
+    return Answer(bool(lines) or "fail" in gradients, undecided, bool(lines & mutant.lines))
+
+
+def _lines_in(finding: Mapping[str, Any], name: str) -> set[int]:
+    """The lines of a program that a finding speaks of; kernels lie in a file that all programs share."""
+    return {
         line
-        for finding in confirmed
-        for place in (finding, *finding["labels"])  # type: ignore[misc]
-        for line in range(place["line"], (place.get("end_line") or place["line"]) + 1)  # type: ignore[index,attr-defined]
-        if place["path"] == name  # type: ignore[index]
+        for place in (finding, *finding["labels"])
+        if place["path"] == name
+        for line in range(place["line"], (place.get("end_line") or place["line"]) + 1)
     }
-    undecided = any(program["problem"] for program in programs) or any(g["status"] == "inconclusive" for g in gradients)
-    return Answer(bool(confirmed or wrong), undecided, bool(lines & mutant.lines))
 
 
 def table(cases: Sequence[Case]) -> str:

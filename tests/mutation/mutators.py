@@ -279,14 +279,6 @@ def backward_twice(tree: ast.Module) -> Iterator[ast.Module]:
         yield changed
 
 
-def wrong_seed(tree: ast.Module) -> Iterator[ast.Module]:
-    """A seed that is not the derivative of the loss that is reported."""
-    for factor in ("0.5", "2.0", "0.125"):
-        for changed, block, place in _statements(tree, lambda statement: _is_method(statement, "backward")):
-            block[place] = _statement(f"tape.backward(grads={{loss: wp.full(1, {factor}, dtype=float)}})")
-            yield changed
-
-
 def read_after_zero(tree: ast.Module) -> Iterator[ast.Module]:
     """The gradient is read when it was cleared already, or before it is computed."""
     for moved, anchor, shift in (("zero", "backward", 1), ("backward", "append", 1)):
@@ -337,6 +329,6 @@ KINDS: dict[str, Callable[[ast.Module], Iterator[ast.Module]]] = {
     for planted in (
         drop_requires_grad, retain_grad, double_launch, drop_zero, unrecorded_launch, launch_outside, fill_after_read,
         overwrite_after_read, copy_over_read, reuse_buffers, in_place, host_round_trip, write_before_backward,
-        backward_twice, wrong_seed, read_after_zero, tape_per_step, tape_kept, wrong_adjoint,
+        backward_twice, read_after_zero, tape_per_step, tape_kept, wrong_adjoint,
     )
 }  # fmt: skip
