@@ -73,6 +73,25 @@ class Repair(str, enum.Enum):
     """Launches and copies that no tape recorded (outside the block, ``record_tape=False``) run their adjoint too."""
 
 
+class TapeClaim(str, enum.Enum):
+    """What a run shows, beside what-if repairs, if a claim about a tape is true."""
+
+    BROKEN_CHAIN = "broken-chain"
+    """Finite differences see an influence of the leaf that passes where no adjoint can."""
+    SEVERED_COPY = "severed-copy"
+    """The memory that is updated is read by nothing."""
+    UNSEEDED = "unseeded"
+    """The backward began, and no gradient on its tape held anything."""
+    LEFT_OVER = "left-over"
+    """One recording was walked several times from one loss."""
+    STALE_READING = "stale-reading"
+    """The gradient is another when it is read than when the backward has made it."""
+    OTHER_SEED = "other-seed"
+    """The gradient is right for what was seeded, and a multiple of that of the loss that is reported."""
+    WITHIN_LAUNCH = "within-launch"
+    """The adjoint of the launch alone is wrong: its threads do it to each other, and no memory put back helps."""
+
+
 class BuildHarm(str, enum.Enum):
     """What the counted builds of a run show, if a claim about builds is true."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warplint.finding import BuildHarm, Draw, Experiment, Finding, Repair, Severity
+from warplint.finding import BuildHarm, Draw, Experiment, Finding, Repair, Severity, TapeClaim
 
 if TYPE_CHECKING:  # a rule's declaration is read far more often than its detector runs
     from warplint.trace.dataflow import Dataflow
@@ -58,6 +58,8 @@ class Rule:
     detect: Detector
     repairs: frozenset[Repair] | None = None
     """The what-if repairs that make the gradient right if the claim is true; None: any, at the place of the claim."""
+    claim: TapeClaim | None = None
+    """What a run shows beside them if a claim about a tape is true; None: nothing else."""
     harm: BuildHarm = BuildHarm.FEWER_WITH_FIX
     """What counted builds show if a claim about builds is true."""
     draws: tuple[Draw, ...] = ()

@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Repair, Role, Severity
+from warplint.finding import Experiment, Finding, Repair, Role, Severity, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.residues import LeftOver
@@ -113,5 +113,6 @@ RULE = Rule(
     experiment=Experiment.FINITE_DIFFERENCE,
     since="0.1.0",
     detect=detect,
+    claim=TapeClaim.LEFT_OVER,
     repairs=frozenset({Repair.FRESH, Repair.ONCE}),
 )

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Repair, Role, Severity
+from warplint.finding import Experiment, Finding, Repair, Role, Severity, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.residues import Staleness, StaleRead
@@ -105,5 +105,6 @@ RULE = Rule(
     experiment=Experiment.FINITE_DIFFERENCE,
     since="0.1.0",
     detect=detect,
+    claim=TapeClaim.STALE_READING,
     repairs=frozenset({Repair.FRESH}),
 )

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Severity, Span
+from warplint.finding import Experiment, Finding, Severity, Span, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.overwrites import Overwrite
 from warplint_rules import destroyed, neighbours
@@ -75,4 +75,5 @@ RULE = Rule(
     experiment=Experiment.FINITE_DIFFERENCE,
     since="0.1.0",
     detect=detect,
+    claim=TapeClaim.WITHIN_LAUNCH,
 )

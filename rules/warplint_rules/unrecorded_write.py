@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Repair, Severity, Span
+from warplint.finding import Experiment, Finding, Repair, Severity, Span, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.breaks import Break, BrokenLink
 from warplint.trace.dataflow import Dataflow
@@ -86,5 +86,6 @@ RULE = Rule(
     experiment=Experiment.FINITE_DIFFERENCE,
     since="0.1.0",
     detect=detect,
+    claim=TapeClaim.BROKEN_CHAIN,
     repairs=frozenset({Repair.TAPED, Repair.GRADIENT}),
 )

@@ -160,7 +160,9 @@ class Evidence:
         if culprit.repair is Repair.FRESH and Repair.FRESH in (proving or ()):
             return self._is_about_use(culprit, finding)
         if culprit.repair is Repair.TAPED:
-            return bool(writer & spots((finding.span, finding.anchor.write, *_labelled(finding, Role.WRITE, Role.LAUNCH))))
+            return bool(
+                writer & spots((finding.span, finding.anchor.write, *_labelled(finding, Role.WRITE, Role.LAUNCH)))
+            )
         if culprit.repair is not Repair.MEMORY:
             tapes = frozenset().union(*(self.spots_of(stack) for stack in culprit.tapes))
             return bool((writer | tapes) & written)

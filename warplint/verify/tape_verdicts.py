@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from warplint.finding import Experiment, Finding, Role, Status, Verdict
+from warplint import registry
+from warplint.finding import Experiment, Finding, Role, Status, TapeClaim, Verdict
 from warplint.verify.evidence import Evidence, spots
 from warplint.verify.figures import comparison, figures_of, leaf_name, number
 from warplint.verify.records import AdjointCheck, BackwardSeen, GradientStatus, Unread
@@ -17,7 +18,8 @@ FINITE_DIFFERENCE = Experiment.FINITE_DIFFERENCE
 
 def by_rule(finding: Finding, run: Evidence) -> Verdict | None:
     """The verdict of the rule's own judge."""
-    judge = _JUDGES.get(finding.code)
+    rule = registry.rule_of(finding.code)
+    judge = _JUDGES.get(rule.claim) if rule is not None and rule.claim is not None else None
     return judge(finding, run) if judge is not None else None
 
 
@@ -132,14 +134,11 @@ def _mismatched(finding: Finding, run: Evidence) -> Verdict | None:
     return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures)
 
 
-_JUDGES: Mapping[str, Callable[[Finding, Evidence], Verdict | None]] = {
-    "NVW111": _broken,
-    "NVW112": _broken,
-    "NVW113": _broken,
-    "NVW114": _broken,
-    "NVW115": _severed,
-    "NVW116": _unseeded,
-    "NVW121": _left_over,
-    "NVW122": _stale,
-    "NVW131": _mismatched,
+_JUDGES: Mapping[TapeClaim, Callable[[Finding, Evidence], Verdict | None]] = {
+    TapeClaim.BROKEN_CHAIN: _broken,
+    TapeClaim.SEVERED_COPY: _severed,
+    TapeClaim.UNSEEDED: _unseeded,
+    TapeClaim.LEFT_OVER: _left_over,
+    TapeClaim.STALE_READING: _stale,
+    TapeClaim.OTHER_SEED: _mismatched,
 }

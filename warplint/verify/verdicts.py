@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from warplint import registry
 from warplint.builds.count import Comparison
-from warplint.finding import Draw, Experiment, Finding, Severity, Source, Status, Verdict
+from warplint.finding import Draw, Experiment, Finding, Severity, Source, Status, TapeClaim, Verdict
 from warplint.verify.adjoint_verdicts import by_adjoint_check
 from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.evidence import Evidence, checks_of, spot, spots
@@ -121,11 +121,6 @@ def _not_reached(measured: Measurements, experiment: Experiment) -> Verdict:
 # Finite differences
 
 
-WITHIN_A_LAUNCH = ("NVW104", "NVW105")
-"""Rules about arrays that also speak of what threads of one launch do to each other: no memory put back helps there,
-and the adjoint of the launch alone is wrong."""
-
-
 def _by_finite_difference(finding: Finding, run: Evidence) -> Verdict | None:
     """The verdict of one run on a finding about the tape; None: the run did not come to it."""
     convicted = [
@@ -144,7 +139,8 @@ def _by_finite_difference(finding: Finding, run: Evidence) -> Verdict | None:
     if own is not None:
         return own
     experiment = Experiment.FINITE_DIFFERENCE
-    if finding.code in WITHIN_A_LAUNCH:
+    rule = registry.rule_of(finding.code)
+    if rule is not None and rule.claim is TapeClaim.WITHIN_LAUNCH:
         alone = _by_kernel_check(finding, run)
         if alone is not None and alone.status is Status.CONFIRMED:
             return replace(alone, experiment=experiment)
