@@ -64,6 +64,23 @@ def test_a_segmentation_fault_is_told_with_the_last_known_place(observe, tmp_pat
     assert len(result.records) == 1, "what was sent before the crash is kept"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the words are those of glibc")
+def test_an_overwritten_heap_is_told_in_the_words_of_the_c_library(observe):
+    result = observe(
+        "import ctypes\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.malloc.restype = ctypes.c_void_p\n"
+        "block = libc.malloc(ctypes.c_size_t(1 << 22))\n"
+        "ctypes.memset(block - 16, 0xEB, 16)\n"
+        "print('corrupted weather', flush=True)\n"
+        "libc.free(ctypes.c_void_p(block))\n"
+    )
+    assert result.exit.signal == signal.SIGABRT
+    assert result.problem is not None
+    assert "(): invalid pointer (memory was written outside of an array" in result.problem
+    assert "weather" not in result.problem
+
+
 def test_a_hang_ends_at_the_time_limit_with_its_place(observe, tmp_path):
     result = observe("def wait():\n    while True:\n        pass\nwait()\n", limits=Limits(3.0))
     assert result.exit.limit == "time limit"

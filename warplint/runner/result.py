@@ -46,7 +46,7 @@ class RunResult:
         if self.exit.limit is not None:
             return f"ran into the {self.exit.limit} after {self.exit.seconds:.1f} s{self._where}"
         if self.exit.signal is not None:
-            return f"{self.exit.text}{self._where}"
+            return f"{self.exit.text}{self._where}{self._overwritten}"
         if self.program is None:
             return f"ended without an answer ({self.exit.text}){self._last_line}"
         return _explain(self.program) if self.program.stopped not in ("end", "horizon") else None
@@ -59,11 +59,22 @@ class RunResult:
         return f", last seen in {function} ({path}:{line})"
 
     @property
+    def _overwritten(self) -> str:
+        """What the C library said when it found its own notes between the arrays overwritten."""
+        said = _HEAP.search(self.output_tail)
+        return f": {said[0]}{_OUT_OF_BOUNDS}" if said is not None else ""
+
+    @property
     def _last_line(self) -> str:
         lines = self.output_tail.strip().splitlines()
         return f": {lines[-1].strip()[:200]}" if lines else ""
 
 
+_HEAP = re.compile(
+    r"^(?:(?:free|munmap_chunk|\w*alloc\w*)\(\): |double free or corruption|corrupted (?:size|double)).*$", re.MULTILINE
+)
+"""What glibc writes before it aborts (``malloc_printerr`` in its malloc.c)."""
+_OUT_OF_BOUNDS = " (memory was written outside of an array; wp.config.mode = 'debug' checks the bounds)"
 _OTHER_INTERPRETER = "name the one that has: --python, or [tool.warplint.verify] python in pyproject.toml"
 _MISSING_DEVICE = re.compile(r"cuda|gpu|invalid device|no device|device identifier", re.IGNORECASE)
 
