@@ -42,7 +42,9 @@ The program runs in an empty kernel cache, and the builds of the module are coun
 ## Limits
 
 Silent: kernels defined again with the same content (one build), kernels all made before the first launch, unique
-modules, and captured values that are not known.
+modules, and captured values that are not known. A cached factory that puts its kernels into one named module is found
+where the package that holds it lies in the project of the program that calls it. What an installed package makes is
+that package's to repair, and is not reported to the programs that use it: `warplint builds measure` shows it there.
 """
 
 from __future__ import annotations
