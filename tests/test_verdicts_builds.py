@@ -90,6 +90,8 @@ def test_the_counts_decide():
     finding = unique("prog.py", 5)
     shared = compared(two, (load("__main__", 6, 10),))
     assert by_build_count(finding, [shared]).status is Status.CONFIRMED  # type: ignore[union-attr]
+    moved = compared(two, (load("__main__", 7, 11),))
+    assert by_build_count(finding, [moved]).status is Status.CONFIRMED, "a fix moves lines"  # type: ignore[union-attr]
     assert by_build_count(finding, [compared(two, two)]).status is Status.REFUTED  # type: ignore[union-attr]
     assert by_build_count(finding, [compared(two, None)]).status is Status.INCONCLUSIVE  # type: ignore[union-attr]
     assert by_build_count(finding, [compared((load("b", 10),), None)]) is None, "its module was not loaded"

@@ -6,6 +6,7 @@ the second run on a cache that the first one filled, adjoints in modules of a pr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from warplint.builds.count import Builds, Comparison
@@ -13,7 +14,7 @@ from warplint.builds.remedy import harm_of
 from warplint.finding import BuildHarm, Experiment, Finding, Status, Verdict
 from warplint.verify.build_harms import JUDGED, Counted
 from warplint.verify.evidence import Evidence, Spot, spot_of, spots
-from warplint.verify.records import ModuleLoad
+from warplint.verify.records import ModuleLoad, Place
 
 _EXPERIMENT = Experiment.BUILD_COUNT
 
@@ -128,10 +129,17 @@ def _with_fix(finding: Finding, compared: Comparison, figures: dict[str, object]
     figures |= {"fixed_builds_cold": after.built_cold, "fixed_modules": len(after.modules)}
     if after.problem is not None:
         return Verdict(Status.INCONCLUSIVE, f"with the fix: {after.problem}", _EXPERIMENT, figures)
-    shared = [load for load in after.cold if _kernel_spots(load) & _spots_of(finding) and len(load.kernels) > 1]
+    mine = {_name(place) for load in before.cold for place in load.kernels if spot_of(place) in _spots_of(finding)}
+    shared = [load for load in after.cold if len(load.kernels) > 1 and mine & set(map(_name, load.kernels))]
     harm = after.built_cold < before.built_cold and bool(shared)
     reason = f"{before.built_cold} builds in a fresh cache, {after.built_cold} with the fix"
     return Verdict(Status.CONFIRMED if harm else Status.REFUTED, reason, _EXPERIMENT, figures)
+
+
+def _name(place: Place) -> tuple[str, str]:
+    """A kernel by its file and its name, which stay when a fix moves it to another line."""
+    path, _, name = place
+    return os.path.realpath(path), name
 
 
 def _kernel_spots(load: ModuleLoad) -> frozenset[Spot]:
