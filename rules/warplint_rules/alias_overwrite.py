@@ -4,12 +4,14 @@
 
 Finds writes that reach a needed value under another name: a launch that writes a slice, a `reshape()` or `flatten()` of
 an array that was read on the tape, an array made with `wp.array(ptr=...)`, and host code that writes into a numpy array
-that shares its memory (`copy=False`, `.numpy()` on the CPU).
+that shares its memory (`copy=False`, `.numpy()` on the CPU). Finds as well what is computed under one name and read on
+towards the loss under a pointer alias, which shares the data and not the gradient.
 
 ## Why is this bad
 
 The backward pass reads the memory, whatever it is called. Nothing on the tape says that the two names mean the same,
-and a store to a numpy view involves no call of Warp at all.
+and a store to a numpy view involves no call of Warp at all. An alias made from a pointer has a gradient buffer of its
+own, or none: what arrives there never gets to the array that the data were computed in.
 
 ## Example
 
@@ -23,7 +25,8 @@ with wp.Tape() as tape:
 
 ## Use instead
 
-A copy for each use (`wp.array(store, dtype=float)`), or one row of a larger array for each.
+A copy for each use (`wp.array(store, dtype=float)`), or one row of a larger array for each. An alias that is to pass
+gradient on: a view of the array, or `wp.array(ptr=x.ptr, grad=x.grad, ...)`.
 
 ## How it is verified
 
@@ -42,8 +45,10 @@ from collections.abc import Iterable
 
 from warplint.finding import Experiment, Finding, Severity, Span
 from warplint.rule import Context, Group, Rule
+from warplint.trace.breaks import Break, BrokenLink
+from warplint.trace.dataflow import Dataflow
 from warplint.trace.overwrites import Overwrite
-from warplint_rules import destroyed
+from warplint_rules import broken_chain, destroyed, wording
 from warplint_rules.destroyed import Fault, Told
 
 TOLD = Told(
@@ -52,8 +57,25 @@ TOLD = Told(
 
 
 def detect(context: Context) -> Iterable[Finding]:
-    """One finding for each overwriting statement."""
-    return destroyed.findings(RULE, Fault.ALIAS, context.dataflow, TOLD, _place)
+    """One finding for each overwriting statement, and for each launch that reads on under an alias."""
+    flow = context.dataflow
+    return (
+        *destroyed.findings(RULE, Fault.ALIAS, flow, TOLD, _place),
+        *broken_chain.findings(RULE, Break.ALIAS, flow, _cut, _reading),
+    )
+
+
+def _reading(link: BrokenLink, flow: Dataflow) -> Span:
+    return link.event.span
+
+
+def _cut(link: BrokenLink, flow: Dataflow) -> str:
+    names = broken_chain.sources_of(link, flow)
+    return (
+        f"{wording.operation_name(link.event)} reads {names} under another name, by pointer, which shares the data and "
+        f"not the gradient: that of {broken_chain.leaves_of(link, flow)} stops here; use a view, or give the alias "
+        "`grad=`"
+    )
 
 
 def _place(overwrite: Overwrite) -> Span:

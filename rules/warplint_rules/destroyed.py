@@ -51,6 +51,14 @@ def fault_of(overwrite: Overwrite) -> Fault | None:
     return Fault.STRUCT if overwrite.through_struct else Fault.IN_PLACE
 
 
+def _told_as(overwrite: Overwrite, broken: set[int]) -> Fault | None:
+    """As :func:`fault_of`; a launch that the tape does not hold fills the array, unless it breaks the chain as well."""
+    is_launch = overwrite.writer is Writer.UNRECORDED_LAUNCH and isinstance(overwrite.write.event, Launch)
+    if is_launch and overwrite.write.seq not in broken:
+        return Fault.FILL
+    return fault_of(overwrite)
+
+
 @dataclass(frozen=True)
 class Told:
     """How a rule tells it: ``` `a` <is_one> ``` or ``` `a` and `b` <are_several> ```, and what to do instead."""
@@ -69,7 +77,8 @@ def findings(
         for found in flow.launched_faults
         if found.established and found.fault.kind is not KernelFaultKind.READ_THEN_OVERWRITTEN
     }
-    its = [o for o in flow.overwrites if fault_of(o) is fault and not _is_told_as_scaling(o, scaled)]
+    broken = {link.event.seq for link in flow.broken_links}
+    its = [o for o in flow.overwrites if _told_as(o, broken) is fault and not _is_told_as_scaling(o, scaled)]
     return wording.strongest([_finding(rule, group, flow, told, place) for group in _groups(its)])
 
 

@@ -34,7 +34,8 @@ operation's inputs put back to what they were. If that makes the gradient right,
 Copies onto arrays that were read linearly with constant coefficients are right from Warp 1.17 on and stay silent; with
 `warp-version` below that they are warned of too, since the adjoint of a copy then leaves its destination's gradient as
 it is. (That it also *assigns* its source's gradient, so that what later readers of the source put there is lost, is not
-modelled.) Whether a copy changes the values at all cannot be seen.
+modelled.) A copy of what the array holds already is seen only where it came from there unchanged; whether a clamp
+changed anything cannot be seen.
 """
 
 from __future__ import annotations

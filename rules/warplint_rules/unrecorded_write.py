@@ -55,10 +55,15 @@ def detect(context: Context) -> Iterable[Finding]:
 
 
 def _severity(link: BrokenLink) -> Severity:
-    """A launch that another file than the tape's keeps off every tape is kept off on purpose: information."""
+    """A launch that a library keeps off every tape is kept off on purpose: information.
+
+    A library is a file that neither opens the tape nor is the program that runs.
+    """
     opened = link.recording.period.opened
-    elsewhere = isinstance(link.event, Launch) and opened is not None and opened.span.path != link.event.span.path
-    return Severity.INFO if elsewhere else Severity.WARNING
+    if not isinstance(link.event, Launch) or opened is None:
+        return Severity.WARNING
+    own = {opened.span.path, link.event.stack[0].span.path}
+    return Severity.WARNING if link.event.span.path in own else Severity.INFO
 
 
 def _place(link: BrokenLink, flow: Dataflow) -> Span:

@@ -29,8 +29,9 @@ zero. (There is no objective then that finite differences could be taken of.)
 
 ## Limits
 
-A warning only where a gradient of the tape is used afterwards. Silent where a gradient was set anywhere before, where
-one went to code outside the project, and for tapes that hold arrays from outside.
+A warning only where a gradient of the tape is used afterwards. Silent where a gradient was set anywhere before (but for
+a tape that was walked, then zeroed, then walked again), where one went to code outside the project, and for tapes that
+hold arrays from outside.
 """
 
 from __future__ import annotations
@@ -53,12 +54,13 @@ def detect(context: Context) -> Iterable[Finding]:
 def _finding(recording: Recording, flow: Dataflow) -> Finding:
     wanted = [leaf for leaf in sorted(recording.wanted) if flow.gradient_life.used_after(leaf, recording.backward.seq)]
     leaves = wording.listing(wording.memory_name(leaf, flow) for leaf in wanted)
+    before = "before" if recording.previous is None else "since the tape was zeroed"
     return wording.finding(
         RULE,
         Severity.WARNING,
         recording.backward.span,
-        f"nothing seeds this backward: no loss, no `grads`, no gradient set before, so that of {leaves} is zero; pass "
-        "the loss",
+        f"nothing seeds this backward: no loss, no `grads`, no gradient set {before}, so that of {leaves} is zero; "
+        "pass the loss",
         [
             *(label for leaf in wanted for label in wording.allocation_label(leaf, flow, "gradient used, and zero")),
             *wording.label(recording.period.opened.span if recording.period.opened else None, Role.TAPE, "the tape"),

@@ -11,7 +11,8 @@ from warplint.finding import Severity
 
 from .analysis import Variant, findings, reported
 from .expected import EXPECTED, GUARDED, OLDER, SILENT, Places
-from .measure import KERNEL_PROGRAMS, Measured, Verdict
+from .expected_tapes import WARNED
+from .measure import PROGRAM_NAMES, Measured, Verdict
 from .variants import variants
 
 NONSMOOTH = "NVW205"
@@ -34,7 +35,7 @@ class Row:
 def rows(table: Mapping[str, Mapping[str, Measured]]) -> Iterator[Row]:
     """Each measured variant beside what the analysis says of it."""
     known = {rule.code for rule in catalogue()}
-    for program in KERNEL_PROGRAMS:
+    for program in PROGRAM_NAMES:
         for variant in variants(program):
             measured = table[program].get(variant.case)
             if measured is not None:
@@ -47,7 +48,8 @@ def _row(variant: Variant, measured: Measured, known: set[str]) -> Row:
     places = sorted(
         {(one.code, lines[one.span.line - 1].strip()) for one in found if one.severity is not Severity.INFO}
     )
-    expected = EXPECTED.get(variant.program, {}).get(variant.case, [])
+    warned = WARNED.get(variant.program, {}).get(variant.case)
+    expected = EXPECTED.get(variant.program, {}).get(variant.case, []) if warned is None else [warned.place]
     agrees: bool | None = _same(places, expected)
     if measured.verdict in (Verdict.CHANGED, Verdict.UNCHANGED):
         again = [one for one in found if one.code == REPLAYED and _in_function(variant, one.span.line)]
@@ -90,6 +92,16 @@ def needs_report(program: str, case: str, measured: Measured) -> bool:
     """Whether the measurement says that something must be reported."""
     silent = (Verdict.BENIGN, Verdict.KINK, Verdict.CHANGED, Verdict.UNCHANGED)
     return measured.verdict not in silent and (program, case) not in SILENT
+
+
+def shares(all_rows: Sequence[Row]) -> dict[str, tuple[int, int]]:
+    """By program: how many rows agree, and of how many whose rule there is."""
+    found: dict[str, tuple[int, int]] = {}
+    for row in all_rows:
+        if row.agrees is not None:
+            agreeing, judged = found.get(row.program, (0, 0))
+            found[row.program] = agreeing + row.agrees, judged + 1
+    return found
 
 
 def share(all_rows: Sequence[Row]) -> float:

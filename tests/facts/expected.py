@@ -5,9 +5,10 @@ A variant that is not here must be met with silence (information is silence).
 
 from __future__ import annotations
 
-Places = list[tuple[str, str]]
+from .expected_tapes import TAPES, Places
 
 EXPECTED: dict[str, dict[str, Places]] = {
+    **TAPES,
     "p03_inplace": {
         "y[i]=sin(y[i])": [("NVW104", "y[i] = wp.sin(y[i])")],
         "y[i]=y[i]*y[i]": [("NVW104", "y[i] = y[i] * y[i]")],

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from warplint.finding import Source
 from warplint.kernels.summary import StoreKind
-from warplint.trace.events import Array, Copy, Event, HostRead, HostWrite, Launch, Memory, Opaque
+from warplint.trace.events import Alias, Array, Copy, Event, HostRead, HostWrite, Launch, Memory, Opaque
 from warplint.trace.operations import Operation, Step, active_tape, differentiated, has_gradient, recorded_on
 from warplint.trace.reachability import Regard, Rules
 from warplint.trace.recordings import GradientLife, Recording, Window
@@ -36,6 +36,8 @@ class Break(enum.Enum):
     """The value went through the host: ``.numpy()`` and back, as an array or as a scalar argument."""
     NO_BACKWARD = "no backward"
     """It was recorded, but its kernel was compiled without backward code."""
+    ALIAS = "alias"
+    """It was recorded, but reads the memory under a pointer alias, which has a gradient of its own or none."""
 
 
 @dataclass(frozen=True)
@@ -130,20 +132,35 @@ def _links_from(
     window = Window(recording.period.tape, (), recording.window.recorded)
     rules = Rules(Regard.ESTABLISHED, window, around.memories, around.warp)
     reached = {leaf: frozenset((leaf,)) for leaf in leaves_wanted if rules.holds_gradient(Array(leaf))}
+    by_pointer: dict[int, bool] = {}
     for link, is_live in zip(links, _matters(links, recording.seeds), strict=True):
         step = link.step
-        why = _why(link, around, recording)
-        carrying = link.by_host or link.sources
+        parted = _parted(step, by_pointer) if recorded_on(step.event) == recording.period.tape else _NOTHING
+        why = _why(link, around, recording) or (Break.ALIAS if parted & reached.keys() else None)
+        carrying = parted if why is Break.ALIAS else link.by_host or link.sources
         leaves = _leaves(carrying, reached)
         if why is not None and leaves and is_live and step.seq in resolved:
             sources = carrying & reached.keys()
             yield BrokenLink(recording, step.event, why, sources, leaves, step.dest)
         passes_on = rules.counts(step) and rules.holds_gradient(step.dest)
-        given = _leaves(rules.sources(step), reached) if passes_on else frozenset()
+        given = _leaves(rules.sources(step) - parted, reached) if passes_on else frozenset()
         if given:
+            by_pointer[step.dest.memory] = step.dest.alias is Alias.POINTER
             reached[step.dest.memory] = reached.get(step.dest.memory, frozenset()) | given
         elif link.overwrites and step.dest.memory not in link.sources:
             reached.pop(step.dest.memory, None)
+
+
+_NOTHING: frozenset[int] = frozenset()
+
+
+def _parted(step: Step, by_pointer: Mapping[int, bool]) -> frozenset[int]:
+    """The sources that are read under another name than they were written under, one of them a pointer alias."""
+    return frozenset(
+        array.memory
+        for array in step.active
+        if array.memory in by_pointer and by_pointer[array.memory] is not (array.alias is Alias.POINTER)
+    )
 
 
 def _link(step: Step, operation: Operation) -> _Link:

@@ -132,7 +132,10 @@ def call_value(machine: Machine, callee: Value, call: Call) -> Value:
 
 def outside_call(machine: Machine, name: str, call: Call) -> Value:
     """A call of code outside the project: it has no effect, but what it got escapes, and its result is unknown."""
+    from warplint.trace.warp_api.arrays import use_views
+
     if name.rpartition(".")[2] not in _QUIET:
+        use_views(machine, *call.values)
         machine.escape(f"handed to {name}", call.values)
     return unknown_from(f"the result of {name}", *call.values)
 

@@ -31,6 +31,7 @@ from warplint.trace.recordings import (
 from warplint.trace.repeats import Reentry, Repeat, left_seeds, reentry_of, repeats_of, same_launches
 from warplint.trace.residues import LeftOver, StaleRead, Walks, left_overs, stale_reads, unready_reads
 from warplint.trace.retained import Retained, retained_stores
+from warplint.trace.same_contents import unchanging_copies
 from warplint.trace.seed_mismatches import SeedMismatch, seed_mismatches
 from warplint.trace.seeds import seeded_by_others, unseeded
 from warplint.trace.stale_fills import StaleFill, stale_fills
@@ -94,6 +95,11 @@ class Dataflow:
         return same_launches(self.operations, self.writes)
 
     @cached_property
+    def _stored_again(self) -> frozenset[int]:
+        """Launches and copies that store what is there already."""
+        return unchanging_copies(self.trace.events, self.operations) | frozenset(self.same_launches)
+
+    @cached_property
     def changed_arguments(self) -> tuple[ChangedArgument, ...]:
         """Arguments of recorded launches that the backward finds changed, since the tape keeps their holder."""
         changes = changes_of(self.trace)
@@ -134,7 +140,7 @@ class Dataflow:
 
     def _overwrites(self, recording: Recording) -> Iterator[Overwrite]:
         established, possible = self.reach(recording, Regard.ESTABLISHED), self.reach(recording, Regard.POSSIBLE)
-        yield from overwrites_of(recording, established, possible, self.writes, frozenset(self.same_launches))
+        yield from overwrites_of(recording, established, possible, self.writes, self._stored_again)
         yield from unconsumed_stores(recording, established, self.writes, self.trace.warp)
 
     @cached_property

@@ -10,6 +10,7 @@ What a source cannot know is ``None`` (or ``Extent.UNKNOWN``) and stays unknown:
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -88,9 +89,17 @@ class Memory:
     """Made by code outside the project (a foreign tensor, an unknown call): its life is not in this trace."""
 
     @property
+    def holds_integers(self) -> bool:
+        """Whether it is known to be an array of integers, or of vectors of them."""
+        return self.dtype is not None and _INTEGERS.search(self.dtype) is not None
+
+    @property
     def span(self) -> Span | None:
         """Where it was allocated, in the user's code."""
         return self.allocated[-1].span if self.allocated else None
+
+
+_INTEGERS = re.compile(r"int|bool|(vec|mat)\d+u?[bsil]")
 
 
 class Alias(str, enum.Enum):

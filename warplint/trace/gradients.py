@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -123,19 +122,13 @@ def flat_leaves(
         flat = {array.memory for array, why in step.severed if why is Cut.FLAT} & unflattened.carried[position]
         for leaf, reached in varied.items():
             if reached & flat and unflattened.matters[position]:
-                established = resolved and has_gradient(Array(leaf), memories) is True and not _counts(memories[leaf])
+                established = (
+                    resolved and has_gradient(Array(leaf), memories) is True and not memories[leaf].holds_integers
+                )
                 for fault in _flat_faults(operation, step, reached):
                     yield FlatLeaf(leaf, operation.event, fault, recording, established)
             if reached & {array.memory for array in step.active}:
                 reached.add(step.dest.memory)
-
-
-def _counts(memory: Memory) -> bool:
-    """Whether the array is one of integers, which no optimiser learns."""
-    return memory.dtype is not None and _INTEGERS.search(memory.dtype) is not None
-
-
-_INTEGERS = re.compile(r"int|bool|(vec|mat)\d+u?[bsil]")
 
 
 def _flat_faults(operation: Operation, step: Step, memories: set[int]) -> Iterator[KernelFault]:

@@ -198,10 +198,19 @@ def _step(
         covers=_covers(store, dest, memories),
         order=store.order,
         store=store,
-        severed=tuple((data[path], why) for path, why in store.severed if path in data),
+        severed=(
+            *((data[path], why) for path, why in store.severed if path in data),
+            *((data[path], why) for path, why in store.cuts if path in data and _is_counted(data[path], why, memories)),
+        ),
         changes_nothing=store.copied in data and data[store.copied].memory == dest.memory,
         read_before=first_reads.get(dest.memory, store.order) < store.order,
     )
+
+
+def _is_counted(array: Array, why: Cut, memories: Mapping[int, Memory]) -> bool:
+    """Whether the value comes from an array of integers, which no gradient passes: rounded before, if it ever moved."""
+    memory = memories.get(array.memory)
+    return why is Cut.FLAT and memory is not None and memory.holds_integers
 
 
 def _bound(paths: Iterable[str], data: Mapping[str, Array]) -> tuple[Array, ...]:

@@ -126,7 +126,7 @@ def writes_of(operations: Sequence[Operation]) -> Writes:
 def overwrites_of(
     recording: Recording, established: Reach, possible: Reach, writes: Writes, repeats: frozenset[int]
 ) -> Iterator[Overwrite]:
-    """The destroyed values of one recording; what the launches ``repeats`` store is there already."""
+    """The destroyed values of one recording; what the operations ``repeats`` store is there already."""
     for position, step in recording.window.on_tape():
         if recording.is_old(step.seq):  # the re-entry of the tape is the fault then
             continue

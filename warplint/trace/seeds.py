@@ -10,7 +10,18 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 from warplint.kernels.summary import StoreKind
-from warplint.trace.events import Backward, GradRead, Launch, Opaque, Trace
+from warplint.trace.events import (
+    Backward,
+    Copy,
+    Event,
+    GradRead,
+    GradWrite,
+    Interlude,
+    Launch,
+    Opaque,
+    TapeZeroed,
+    Trace,
+)
 from warplint.trace.recordings import GradientLife, Recording
 
 
@@ -52,19 +63,45 @@ def _is_bare(backward: Backward) -> bool:
 
 def unseeded(trace: Trace, recordings: Sequence[Recording], life: GradientLife) -> Iterator[Recording]:
     """The recordings whose backward nothing seeds, where a gradient of theirs is used afterwards."""
-    if trace.cut or life.filled:
+    if trace.cut:
         return
     for recording in recordings:
         backward = recording.backward
-        if (
-            not _is_bare(backward)
-            or recording.seeds
-            or recording.previous is not None
-            or _may_be_set_unseen(trace, recording)
-        ):
+        if not _is_bare(backward) or not (_is_emptied(trace, recording) or _is_never_set(trace, recording, life)):
             continue
         if any(life.used_after(leaf, backward.seq) for leaf in recording.wanted):
             yield recording
+
+
+def _is_never_set(trace: Trace, recording: Recording, life: GradientLife) -> bool:
+    """Nothing in the whole program gives a seed."""
+    unset = not life.filled and not recording.seeds and recording.previous is None
+    return unset and not _may_be_set_unseen(trace, recording)
+
+
+def _is_emptied(trace: Trace, recording: Recording) -> bool:
+    """The tape was walked before and then zeroed, which clears the seeds' gradients too, and nothing was set since."""
+    if recording.previous is None or recording.is_reentered:
+        return False
+    since = [event for event in trace.events if recording.previous.seq < event.seq < recording.backward.seq]
+    zeroed = [
+        n for n, event in enumerate(since) if isinstance(event, TapeZeroed) and event.tape == recording.period.tape
+    ]
+    return bool(zeroed) and not any(_may_set(event) for event in since[zeroed[-1] :])
+
+
+def _may_set(event: Event) -> bool:
+    """Whether it may give a gradient to some array."""
+    if isinstance(event, GradRead):
+        return event.how not in _HARMLESS_READINGS
+    if isinstance(event, Launch):
+        return event.adjoint or any(b.array is not None and b.array.gradient for b in event.bindings)
+    if isinstance(event, GradWrite):
+        return not event.clears
+    return isinstance(event, (Opaque, Interlude, Backward, Copy))
+
+
+_HARMLESS_READINGS = frozenset({"print", "assert", "copy"})
 
 
 def _may_be_set_unseen(trace: Trace, recording: Recording) -> bool:

@@ -254,8 +254,9 @@ def use_views(machine: Machine, *values: Value) -> None:
             how = machine.reading("view")
             if how != "assert":
                 machine.emit(events.GradRead, array=value.array.snapshot(), how=how, taken=value.taken)
-        elif isinstance(value, (list, tuple)):
-            use_views(machine, *[item for item in value[:8] if isinstance(item, NumpyValue)])
+        elif isinstance(value, (list, tuple, dict)):
+            items = list(value.values() if isinstance(value, dict) else value)[:8]
+            use_views(machine, *[item for item in items if isinstance(item, NumpyValue)])
 
 
 def gradient_of(machine: Machine, array: ArrayValue) -> Value:
