@@ -6,12 +6,15 @@ import argparse
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.differential.answers import Verdict
-from tests.differential.comparing import Compared, codes, compared, matrix
+from tests.differential.answers import Verdict, answers
+from tests.differential.cases import Case
+from tests.differential.comparing import Compared, codes, joined, matrix
 from tests.differential.generate import cases
-from tests.differential.measuring import PER_MODULE
+from tests.differential.keeping import kept
+from tests.differential.measuring import PER_MODULE, Measured
 from tests.differential.shrinking import shrunk, size
 
 MOST_SHRUNK = 12
@@ -24,10 +27,12 @@ def main() -> None:
     parser.add_argument("--kernels", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--shrink", type=int, default=MOST_SHRUNK, help="disagreements of each sort to shrink")
+    parser.add_argument("--jobs", type=int, default=1, help="modules that are measured at once")
+    parser.add_argument("--keep", type=Path, help="file of measurements, to be read and added to")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="differential_") as name:
         folder = Path(name)
-        results = _all(arguments.seed, arguments.kernels, folder)
+        results = _all(cases(arguments.seed, arguments.kernels), folder, arguments.jobs, arguments.keep)
         print(f"\nseed {arguments.seed}, {len(results)} kernels\n{matrix(results).text()}")
         print("rules that were right:", ", ".join(f"{code} {n}" for code, n in sorted(codes(results).items())))
         for verdict in (Verdict.WRONG, Verdict.RIGHT):
@@ -39,15 +44,20 @@ def main() -> None:
             )
 
 
-def _all(seed: int, count: int, folder: Path) -> list[Compared]:
-    made, results = cases(seed, count), list[Compared]()
-    for first in range(0, count, PER_MODULE):
-        results += compared(made[first : first + PER_MODULE], folder / str(first), str(folder / "cache"))
-        disagreeing = sum(each.disagrees for each in results)
-        print(f"{len(results)} kernels, {disagreeing} disagreements", flush=True)
-        for each in results[first:]:
-            if each.measured.outcome in ("refused", "crashed"):
-                print(f"{each.measured.outcome}: {each.measured.what[-160:]!r}", flush=True)
+def _all(made: Sequence[Case], folder: Path, jobs: int, keep: Path | None) -> list[Compared]:
+    parts = {first: made[first : first + PER_MODULE] for first in range(0, len(made), PER_MODULE)}
+    results = list[Compared]()
+
+    def measurements(first: int) -> list[Measured]:
+        return kept(parts[first], folder / str(first), str(folder / "cache"), keep)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for first, found in zip(parts, pool.map(measurements, parts), strict=True):
+            results += joined(parts[first], answers(parts[first], folder / f"programs_{first}"), found)
+            print(f"{len(results)} kernels, {sum(each.disagrees for each in results)} disagreements", flush=True)
+            for each in found:
+                if each.outcome in ("refused", "crashed"):
+                    print(f"{each.outcome}: {each.what[-160:]!r}", flush=True)
     return results
 
 

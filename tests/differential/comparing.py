@@ -57,6 +57,11 @@ class Matrix:
         return self.cells[Verdict.RIGHT, "wrong"] / max(1, self.called(Verdict.RIGHT))
 
     @property
+    def undecided(self) -> float:
+        """The share of the measured gradients that warplint leaves to the data."""
+        return self.called(Verdict.UNDECIDED) / max(1, sum(map(self.called, Verdict)))
+
+    @property
     def wrong(self) -> float:
         """The share of wrong gradients among all that were measured."""
         return sum(self.cells[verdict, "wrong"] for verdict in Verdict) / max(1, sum(map(self.called, Verdict)))
@@ -72,7 +77,7 @@ class Matrix:
         rows.append(", ".join(f"{count} {outcome}" for outcome, count in sorted(other.items())) or "all measured")
         rows.append(
             f'false "wrong" {self.false_wrong:.2%}, false "right" {self.false_right:.2%}, '
-            f"{self.wrong:.0%} of the gradients are wrong"
+            f"{self.undecided:.1%} undecided, {self.wrong:.0%} of the gradients are wrong"
         )
         return "\n".join(rows)
 
@@ -82,7 +87,11 @@ _DECIDED = ("right", "wrong")
 
 def compared(cases: Sequence[Case], folder: Path, cache: str | None = None) -> list[Compared]:
     """Judge and measure cases."""
-    said, found = answers(cases, folder / "programs"), measured(cases, folder, cache)
+    return joined(cases, answers(cases, folder / "programs"), measured(cases, folder, cache))
+
+
+def joined(cases: Sequence[Case], said: Sequence[Answer], found: Sequence[Measured]) -> list[Compared]:
+    """Cases with both views of them."""
     return [Compared(case, answer, what) for case, answer, what in zip(cases, said, found, strict=True)]
 
 

@@ -19,7 +19,7 @@ from tests.differential.measuring import measured
 MOST_CANDIDATES = 120
 """Kernels a round."""
 MOST_ROUNDS = 14
-_KEPT = ("annotation", "decorator_list", "func", "targets", "test")
+_KEPT = ("annotation", "decorator_list", "func", "target", "targets", "test")
 """Parts that are not replaced: a condition that is always true shows nothing."""
 
 

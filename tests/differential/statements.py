@@ -118,6 +118,8 @@ class Statements:
         sign = self.random.choice(("=", "=", "+=", "+=", "+=", "-=", "*=", "/="))
         if sign == "/=":
             body.add(f"{name} /= real(2.0) + wp.cos({self.real(body)})")
+        elif sign == "*=" and any(body.dynamic):  # of many factors below one nothing would be left to be wrong
+            body.add(f"{name} *= real(1.2) + wp.sin({self.real(body)})")
         elif sign == "=" and self.chance(0.6):
             body.add(f"{name} = {self._of_itself(name, body)}")
         else:
