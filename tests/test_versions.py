@@ -37,7 +37,7 @@ WRONG = [
     "inplace-mul/bad_softmax_normaliser.py",
     "dynamic-loop/bad_sum_then_root.py",
 ]
-RIGHT = ["ping-pong/good_linear_diffusion.py", "tape-per-step/good_reverse_order.py", "dynamic-loop/good_unrolled.py"]
+RIGHT = ["ping-pong/good_linear_diffusion.py", "tape-per-step/good_reverse_order.py", "dynamic-loop/good_sums.py"]
 
 CLONES = """\
 import warp as wp
@@ -112,3 +112,11 @@ def test_copies_had_an_adjoint_that_assigns(interpreter: str, tmp_path: Path) ->
     answer = told(interpreter, tmp_path, "gradcheck")
     expected = "pass" if version_of(answer) >= (1, 17) else "fail"
     assert [each["status"] for each in answer["gradients"] if each["leaf"] == "x"] == [expected]
+
+
+def test_a_continue_kept_a_loop_from_being_unrolled(interpreter: str) -> None:
+    """Before 1.19 the local that such a loop carries is lost: measured wrong on 1.13 to 1.18, right on 1.19."""
+    path = first_of("dynamic-loop/good_unrolled.py")
+    answer = told(interpreter, path.parent, "--verify", path.name)
+    expected = "pass" if version_of(answer) >= (1, 19) else "fail"
+    assert [each["status"] for each in answer["gradients"]] == [expected]

@@ -3,7 +3,7 @@
 ## What it does
 
 Finds loops that stay loops at run time (a bound that is not constant, more than `max_unroll` iterations, `while`,
-`break`; a `continue` before Warp 1.17) and overwrite a local whose value an adjoint needs: products, non-linear
+`break`; a `continue` before Warp 1.19) and overwrite a local whose value an adjoint needs: products, non-linear
 recurrences, running minima and maxima, a condition on the accumulator, an index kept by hand, a non-linear use or a
 branch behind the loop.
 

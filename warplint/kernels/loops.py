@@ -24,8 +24,8 @@ from warplint.kernels.values import ABSENT, Sign, Value, constant, members, unio
 MOST_PASSES = 6
 """Joining passes over a loop's body before the fixpoint is taken as reached; sets only grow, two or three suffice."""
 
-UNROLLS_CONTINUE = (1, 17)
-"""The version from which a ``continue`` does not keep a loop a loop (measured: 1.16 does, 1.19 does not)."""
+UNROLLS_CONTINUE = (1, 19)
+"""The version from which a ``continue`` does not keep a loop a loop (measured: 1.18 does, 1.19 does not)."""
 
 
 @dataclass
