@@ -6,6 +6,7 @@ import ast
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -212,6 +213,14 @@ def test_a_suppressed_finding_is_not_fixed(here: Path):
     (here / "prog.py").write_text(text)
     assert run("--fix", "prog.py") == cli.OK
     assert (here / "prog.py").read_text() == text.replace("@wp.kernel(module='unique')", "@wp.kernel")
+
+
+def test_a_kernel_with_options_of_its_own_stays_unique(here: Path):
+    text = re.sub("module=(.unique.)", r"module=\1, module_options={'fast_math': True}", UNIQUE)
+    assert text.count("fast_math") == 2
+    (here / "prog.py").write_text(text)
+    assert run("--fix", "--unsafe-fixes", "prog.py") == cli.FINDINGS
+    assert (here / "prog.py").read_text() == text
 
 
 def test_encoding_line_ends_links_and_permissions_stay(here: Path):

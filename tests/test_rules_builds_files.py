@@ -9,7 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from programs import check
+from programs import check, findings
+
+from warplint.finding import Applicability
 
 HEAD = """
 import warp as wp
@@ -246,10 +248,33 @@ def test_unique_kernels_that_are_declared_once(tmp_path: Path, source: str, othe
 def test_unique_kernels_of_a_package_are_left_to_its_own_check(tmp_path: Path) -> None:
     main = "import warp as wp\nwp.config.enable_backward = False\nfrom library import a, b, floats\n" + BOTH
     check(tmp_path, "pass\n", others={"library.py": HEAD + pair("", "")})
-    from programs import findings
-
     others = {"app/main.py": "import sys\n" + main, "library.py": HEAD + pair("", "")}
     assert findings(tmp_path, others, entry="app/main.py") == ()
+
+
+FAST = '(module="unique", module_options={"fast_math": True})'
+PLAIN = kernel("c", value="3.0")
+SMALL = launch("a").replace("])", "], block_dim=64)") + launch("b").replace("])", "], block_dim=64)")
+HOMES: dict[str, tuple[str, Applicability | None]] = {
+    "the file's module": (HEAD + pair("") + PLAIN + BOTH + launch("c"), Applicability.SAFE),
+    "a file's module with options": (
+        HEAD + 'wp.set_module_options({"fast_math": True})\n' + pair("") + BOTH,
+        Applicability.UNSAFE,
+    ),
+    "no module but one with their options": (
+        HEAD + kernel("a", FAST, mark=ALONE) + kernel("b", FAST, "2.0", ALONE) + BOTH,
+        None,
+    ),
+    "no module that is built for another block size": (HEAD + pair("") + PLAIN + SMALL + launch("c"), None),
+    "the module of their block size": (HEAD + pair("") + SMALL, Applicability.SAFE),
+}
+
+
+@pytest.mark.parametrize(("source", "home"), HOMES.values(), ids=HOMES)
+def test_unique_kernels_go_where_they_fit(tmp_path: Path, source: str, home: Applicability | None) -> None:
+    found = [each for each in findings(tmp_path, {"main.py": source}, entry="main.py") if each.code == "NVW303"]
+    assert [each.fix.applicability if each.fix is not None else None for each in found] == [home, home]
+    assert all(("under a name" in each.message) == (home is None) for each in found)
 
 
 COLD = "  # expect: NVW306"

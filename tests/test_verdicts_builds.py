@@ -13,7 +13,20 @@ from warplint.builds.count import Builds, Comparison, compare, count
 from warplint.builds.remedy import remedied
 from warplint.config import Settings
 from warplint.discovery import discover
-from warplint.finding import Anchor, Applicability, Edit, Finding, Fix, KeywordChange, Severity, Source, Span, Status
+from warplint.finding import (
+    Anchor,
+    Applicability,
+    Edit,
+    Finding,
+    Fix,
+    KeywordChange,
+    Label,
+    Role,
+    Severity,
+    Source,
+    Span,
+    Status,
+)
 from warplint.fix.text import Overlap, applied
 from warplint.project import Project
 from warplint.runner import RunOptions
@@ -99,6 +112,18 @@ def test_the_counts_decide():
     judged = by_build_count(finding, [broken])
     assert judged is not None
     assert (judged.status, judged.reason) == (Status.INCONCLUSIVE, "builds could not be counted: exit 3")
+
+
+def test_modules_are_held_against_each_other_where_there_is_no_fix():
+    two = (load("a", 6), load("b", 10))
+    beside = Label(Span("prog.py", 9, 2, 9, 9), Role.KERNEL, "`k`")
+    finding = replace(unique("prog.py", 5), fix=None, labels=(beside,))
+    verdict = by_build_count(finding, [compared(two, (load("__main__", 20, 30),))])
+    assert verdict is not None
+    assert (verdict.status, verdict.reason[:9]) == (Status.CONFIRMED, "2 modules")
+    for other in ({"block_dim": 64}, {"device": "cuda:0"}, {"options": {"fast_math": True}}, {"compiled": False}):
+        differs = compared((two[0], replace(two[1], **other)), None)
+        assert by_build_count(finding, [differs]).status is Status.REFUTED  # type: ignore[union-attr]
 
 
 def test_a_program_that_could_not_be_counted_at_all_is_no_program_that_does_not_come_there():

@@ -36,13 +36,16 @@ def make_power(n):
 ## How it is verified
 
 The program runs twice in isolated kernel caches, once as it is and once with the unique kernels in their file's module;
-the builds are counted.
+the builds are counted. Where there is no fix, modules of these kernels are counted that were built with equal options
+for the same device and block size.
 
 ## Fix
 
-`--fix` removes `module="unique"`: what a kernel computes and the options it is built with stay the same. Where the
-decorator has a name (`alone = wp.kernel(module="unique")`), other functions under it change as well, so that this takes
-`--unsafe-fixes`.
+`--fix` removes `module="unique"`: what a kernel computes and the options it is built with stay the same. It takes
+`--unsafe-fixes` where the file sets options for its own module, which would then hold for the kernel too, and where the
+decorator has a name (`alone = wp.kernel(module="unique")`), under which other functions change as well. There is no fix
+where the kernel cannot go into its file's module, because it has `module_options` of its own, or because that module is
+built for another block size: such kernels share a module under a name that they are given, `module="grid"`.
 
 ## Limits
 
@@ -61,7 +64,7 @@ from dataclasses import replace
 
 from warplint.finding import Anchor, Applicability, Experiment, Finding, Fix, KeywordChange, Role, Severity, Span
 from warplint.rule import Context, Group, Rule
-from warplint.trace.events import Kernel, KernelDeclared, Launch, Trace
+from warplint.trace.events import Kernel, KernelDeclared, Launch, ModuleOptionsSet, Trace
 from warplint.trace.module_lives import ModuleLife, module_lives, options_of, stable_kernels
 from warplint_rules import wording
 
@@ -87,7 +90,8 @@ def detect(context: Context) -> Iterable[Finding]:
             used = [kernel for kernel in company if kernel.span in blocks]
             if company:
                 built = event.kernel.span in blocks and bool(used)
-                found.append(_finding(event.kernel, used if built else company, built, trace))
+                home = _home(event.kernel, blocks, trace)
+                found.append(_finding(event.kernel, used if built else company, built, home, trace))
     return wording.strongest(found)
 
 
@@ -132,7 +136,35 @@ def _options(kernel: Kernel, modules: Mapping[str, Mapping[str, object]]) -> Map
     return {**(kernel.module_options or {}), **set_later, **own}
 
 
-def _finding(kernel: Kernel, company: list[Kernel], is_built: bool, trace: Trace) -> Finding:
+def _home(kernel: Kernel, blocks: Mapping[Span, set[int]], trace: Trace) -> Applicability | None:
+    """How safely the kernel can go into its file's own module; None where only a named module of their own will do.
+
+    The decorator takes ``module_options`` with ``module="unique"`` alone. A file's module that is not built for the
+    kernel's block size yet would be built once more for it, with all that it holds. Options that the file sets for its
+    module would then hold for the kernel too.
+    """
+    path = kernel.span.path
+    declared = {event.kernel.span for event in trace.events if isinstance(event, KernelDeclared) and _is_plain(event)}
+    own = [blocks.get(span) or _USUAL_BLOCKS for span in declared if span.path == path]
+    if kernel.has_own_options or (own and not blocks.get(kernel.span, set()) <= set().union(*own)):
+        return None
+    sets_options = any(
+        isinstance(event, ModuleOptionsSet) and event.own_file and event.span.path == path for event in trace.events
+    )
+    return Applicability.UNSAFE if sets_options else Applicability.SAFE
+
+
+_USUAL_BLOCKS = frozenset({1, 256})
+"""The threads of a block where nobody says: on the CPU, on CUDA."""
+
+
+def _is_plain(event: KernelDeclared) -> bool:
+    return not event.kernel.unique
+
+
+def _finding(
+    kernel: Kernel, company: list[Kernel], is_built: bool, home: Applicability | None, trace: Trace
+) -> Finding:
     names = wording.listing(f"`{other.name}`" for other in company[:3])
     more = f" and {len(company) - 3} more" if len(company) > 3 else ""
     found = wording.finding(
@@ -140,13 +172,18 @@ def _finding(kernel: Kernel, company: list[Kernel], is_built: bool, trace: Trace
         Severity.WARNING if is_built else Severity.INFO,
         kernel.decorator,
         f'`{kernel.name}` never changes, yet `module="unique"` gives it a module and a build of its own; it could '
-        f"share one with {names}{more}",
+        f"share one with {names}{more}{'' if home is not None else _BY_NAME}",
         [label for other in company for label in wording.label(other.decorator, Role.KERNEL, f"`{other.name}`")],
         trace.source,
         Anchor(kernel=kernel.span, module=kernel.module),
     )
     change = KeywordChange(kernel.decorator, "module", None)
-    return replace(found, fix=Fix(Applicability.SAFE, 'remove `module="unique"`', changes=(change,)))
+    if home is None:
+        return found
+    return replace(found, fix=Fix(home, 'remove `module="unique"`', changes=(change,)))
+
+
+_BY_NAME = ', under a name that both are given (`module="…"`)'
 
 
 RULE = Rule(

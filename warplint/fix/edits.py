@@ -104,6 +104,8 @@ def _wanted(call: ast.Call, change: KeywordChange) -> ast.Call | None:
     given = [keyword for keyword in call.keywords if keyword.arg == change.keyword]
     if given:
         value = given[0].value
+        if change.keyword == "module" and any(keyword.arg == "module_options" for keyword in call.keywords):
+            return None  # Warp takes those with `module="unique"` alone
         if not isinstance(value, ast.Constant) or repr(value.value) == change.value:
             return None
         changed = ((keyword, _keyword(change) if keyword is given[0] else [keyword]) for keyword in call.keywords)

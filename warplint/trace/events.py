@@ -159,6 +159,8 @@ class Kernel:
     max_unroll: int = 16
     generic: bool = False
     module_options: Mapping[str, object] | None = field(default=None, hash=False)
+    has_own_options: bool = False
+    """The decorator gives options to the kernel's module (``module_options=``), which only a unique one takes."""
     captures: bool = False
     """The body uses values of an enclosing function or class: what makes a factory's kernels differ."""
     stable: bool | None = None

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from warplint.builds.count import Builds, Comparison
 from warplint.builds.remedy import harm_of
-from warplint.finding import BuildHarm, Experiment, Finding, Status, Verdict
+from warplint.finding import BuildHarm, Experiment, Finding, Role, Span, Status, Verdict
+from warplint.report import words
 from warplint.verify.build_harms import JUDGED, Counted
 from warplint.verify.evidence import Evidence, Spot, spot_of, spots
 from warplint.verify.records import ModuleLoad, Place
@@ -123,6 +124,8 @@ def _own(finding: Finding, builds: Builds) -> list[ModuleLoad]:
 
 def _with_fix(finding: Finding, compared: Comparison, figures: dict[str, object]) -> Verdict:
     before, after = compared.before, compared.after
+    if finding.fix is None:
+        return _side_by_side(finding, before, figures)
     if after is None:
         reason = f"{before.built_cold} builds; no mechanical fix to compare with"
         return Verdict(Status.INCONCLUSIVE, reason, _EXPERIMENT, figures)
@@ -134,6 +137,24 @@ def _with_fix(finding: Finding, compared: Comparison, figures: dict[str, object]
     harm = after.built_cold < before.built_cold and bool(shared)
     reason = f"{before.built_cold} builds in a fresh cache, {after.built_cold} with the fix"
     return Verdict(Status.CONFIRMED if harm else Status.REFUTED, reason, _EXPERIMENT, figures)
+
+
+def _side_by_side(finding: Finding, before: Builds, figures: dict[str, object]) -> Verdict:
+    """Modules of the finding's kernels that could be one: built with equal options, for one device and block size."""
+    decorators = (label.span for label in finding.labels if label.role is Role.KERNEL)
+    here = _spots_of(finding) | spots(_line_below(span) for span in decorators)
+    alike: dict[str, set[str]] = {}
+    for load in before.cold:
+        if load.compiled and _kernel_spots(load) & here:
+            alike.setdefault(repr((load.device, load.block_dim, sorted(load.options.items()))), set()).add(load.module)
+    count = max(map(len, alike.values()), default=0)
+    reason = f"{words.counted(count, 'module')} of these kernels built with equal options, where one could hold them"
+    return Verdict(Status.CONFIRMED if count > 1 else Status.REFUTED, reason, _EXPERIMENT, figures)
+
+
+def _line_below(decorator: Span) -> Span:
+    """Where the ``def`` stands."""
+    return Span(decorator.path, (decorator.end_line or decorator.line) + 1)
 
 
 def _name(place: Place) -> tuple[str, str]:

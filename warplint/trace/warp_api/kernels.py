@@ -110,6 +110,7 @@ def _describe(kernel: KernelValue) -> events.Kernel:
         max_unroll=unroll if isinstance(unroll, int) else 16,
         generic=kernel.generic,
         module_options={name: value for name, value in effective.items() if not isinstance(value, UnknownValue)},
+        has_own_options=bool(own),
         captures=kernel.captures,
         stable=kernel.stable,
         has_fault_trigger=_has_fault_trigger(kernel),
