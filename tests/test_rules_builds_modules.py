@@ -265,6 +265,12 @@ def test_adjoints_that_nothing_runs(tmp_path: Path) -> None:
     check(tmp_path, SHOWS.format(mark="") + "import library\n" + kernel() + launch(), others=library)
 
 
+def test_a_library_that_tries_itself_out_is_no_program_to_switch_off(tmp_path: Path) -> None:
+    tried = kernel() + 'if __name__ == "__main__":\n    ' + launch()
+    check(tmp_path, SHOWS.format(mark="") + tried, others={"solver.py": "from program import k\n"})
+    check(tmp_path, SHOWS.format(mark=UNNEEDED) + tried, others={"solver.py": "# program\n"})
+
+
 def modules(*names: str, mark: str = "", options: str = "") -> str:
     made = "".join(
         f'{name}_home = wp.Module("{name}_home"){mark if not i else ""}\n'

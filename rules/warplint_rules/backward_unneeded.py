@@ -32,9 +32,10 @@ The program runs: its modules were built with adjoints, and no backward pass was
 
 ## Limits
 
-Speaks of whole programs only, at the entry file. Silent: files that launch nothing when they are run, programs that
-import packages which may differentiate or are not in sight, test files, and programs that name a tape, an adjoint, a
-gradient, or `enable_backward` anywhere (NVW301 and NVW302 say why a switch failed).
+Speaks of whole programs only, at the entry file. Silent: files that launch nothing when they are run, modules that try
+themselves out when they are run (a file beside them imports them), programs that import packages which may
+differentiate or are not in sight, test files, and programs that name a tape, an adjoint, a gradient, or
+`enable_backward` anywhere (NVW301 and NVW302 say why a switch failed).
 """
 
 from __future__ import annotations

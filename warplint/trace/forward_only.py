@@ -9,10 +9,12 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from warplint.finding import Span
 from warplint.imports import closure_of
 from warplint.project import Module, Project
+from warplint.source import Unreadable
 
 _DIFFERENTIATES = re.compile(
     r"Tape|backward|\w*adjoint\w*|requires_grad|retain_grad|enable_backward|grads?|func_(?:grad|replay)|autograd"
@@ -33,8 +35,29 @@ def is_forward_only(project: Project, entry: Module) -> bool:
     if not isinstance(known, bool):
         files = [entry, *(module for module in closure_of(project).of(entry) if module is not entry)]
         own = {module.name.partition(".")[0] for module in files}
-        known = project.memo[key] = all(_is_harmless(module.tree, own) for module in files)
+        alone = all(_is_harmless(module.tree, own) for module in files) and not _is_imported(project, entry)
+        known = project.memo[key] = alone
     return known
+
+
+def _is_imported(project: Project, entry: Module) -> bool:
+    """Whether a file beside the entry, or in the folder around, imports it: run by itself it is only tried out.
+
+    A switch in it would hold for the programs that import it, and those may well differentiate.
+    """
+    path = Path(entry.path)
+    stem = path.stem.encode()
+    for file in (*path.parent.glob("*.py"), *path.parent.parent.glob("*.py")):
+        if file.name != path.name and stem in file.read_bytes() and _imports(project, file, entry):
+            return True
+    return False
+
+
+def _imports(project: Project, file: Path, entry: Module) -> bool:
+    try:
+        return any(module.path == entry.path for module in project.imported_by(project.module(file)))
+    except Unreadable:
+        return False
 
 
 def import_of_warp(entry: Module) -> Span | None:
