@@ -7,6 +7,7 @@ import json
 import pytest
 from facts import compare, measure
 from facts.expected import EXPECTED, GUARDED, SILENT
+from facts.expected_tapes import UNSEEN
 from facts.variants import variants
 
 LEAST_AGREEMENT = 0.98
@@ -52,12 +53,14 @@ def test_the_analysis_agrees_with_the_measurements(rows: list[compare.Row], caps
 
 @pytest.mark.parametrize("version", sorted(OLDER_VERSIONS))
 def test_the_analysis_for_an_older_warp_agrees_with_its_measurements(version: str):
-    """The verdicts of 1.13, 1.16 and 1.17 were measured once, with these programs and those versions."""
+    """The verdicts of 1.12, 1.13, 1.16 and 1.17 were measured once, with these programs and those versions."""
     wrong = [
         (program, variant.case)
         for program, verdicts in OLDER_VERSIONS[version].items()
         for variant in variants(program)
-        if variant.case in verdicts and not compare.agrees_on(variant, verdicts[variant.case], version)
+        if variant.case in verdicts
+        and variant.case not in UNSEEN.get(program, {})
+        and not compare.agrees_on(variant, verdicts[variant.case], version)
     ]
     assert wrong == []
 

@@ -78,6 +78,8 @@ class TapeClaim(str, enum.Enum):
 
     BROKEN_CHAIN = "broken-chain"
     """Finite differences see an influence of the leaf that passes where no adjoint can."""
+    PARTED_ALIAS = "parted-alias"
+    """As a broken chain, where the claim names no value that was read and then destroyed."""
     SEVERED_COPY = "severed-copy"
     """The memory that is updated is read by nothing."""
     UNSEEDED = "unseeded"

@@ -31,7 +31,8 @@ gradient on: a view of the array, or `wp.array(ptr=x.ptr, grad=x.grad, ...)`.
 ## How it is verified
 
 The program runs; its gradient is compared with finite differences; the backward pass is then repeated with each
-operation's inputs put back to what they were. If that makes the gradient right, the memory and the writer are named.
+operation's inputs put back to what they were. If that makes the gradient right, the memory and the writer are named. A
+chain that an alias cuts is confirmed where the gradient is wrong and no repair of the backward pass explains it.
 
 ## Limits
 
@@ -43,7 +44,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Severity, Span
+from warplint.finding import Experiment, Finding, Severity, Span, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.breaks import Break, BrokenLink
 from warplint.trace.dataflow import Dataflow
@@ -91,4 +92,5 @@ RULE = Rule(
     experiment=Experiment.FINITE_DIFFERENCE,
     since="0.1.0",
     detect=detect,
+    claim=TapeClaim.PARTED_ALIAS,
 )

@@ -33,8 +33,8 @@ operation's inputs put back to what they were. If that makes the gradient right,
 
 Copies onto arrays that were read linearly with constant coefficients are right from Warp 1.17 on and stay silent; with
 `warp-version` below that they are warned of too, since the adjoint of a copy then leaves its destination's gradient as
-it is. (That it also *assigns* its source's gradient, so that what later readers of the source put there is lost, is not
-modelled.) A copy of what the array holds already is seen only where it came from there unchanged; whether a clamp
+it is, and *assigns* its source's, so that what later readers of the source put there is lost: that is told at the copy
+too. A copy of what the array holds already is seen only where it came from there unchanged; whether a clamp
 changed anything cannot be seen.
 """
 
@@ -42,18 +42,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Severity, Span
+from warplint.finding import Experiment, Finding, Role, Severity, Span
 from warplint.rule import Context, Group, Rule
+from warplint.trace.assigned_gradients import AssignedGradient
+from warplint.trace.dataflow import Dataflow
 from warplint.trace.overwrites import Overwrite
-from warplint_rules import destroyed
+from warplint_rules import destroyed, wording
 from warplint_rules.destroyed import Fault, Told
 
 TOLD = Told("is overwritten on the tape", "are overwritten on the tape", "copy into another array, or rebind the name")
 
 
 def detect(context: Context) -> Iterable[Finding]:
-    """One finding for each overwriting statement."""
-    return destroyed.findings(RULE, Fault.COPY, context.dataflow, TOLD, _place)
+    """One finding for each overwriting statement, and for each copy whose adjoint overwrites a gradient."""
+    flow = context.dataflow
+    told = destroyed.findings(RULE, Fault.COPY, flow, TOLD, _place)
+    places = {finding.span for finding in told}
+    assigned = [_assigned(lost, flow) for lost in flow.assigned_gradients if lost.copy.event.span not in places]
+    return (*told, *wording.strongest(assigned))
+
+
+def _assigned(lost: AssignedGradient, flow: Dataflow) -> Finding:
+    source, reader = wording.array_name(lost.source, flow), wording.operation_name(lost.reader.event)
+    copy = wording.operation_name(lost.copy.event)
+    return wording.finding(
+        RULE,
+        Severity.WARNING,
+        lost.copy.event.span,
+        f"before Warp 1.17 the adjoint of {copy} assigns the gradient of {source}, and what {reader} put there, which "
+        f"reads {source} later, is lost; copy after the last reader, or by a kernel",
+        [
+            *wording.label(lost.reader.event.span, Role.READ, f"{source} read here by {reader}: its part is lost"),
+            *wording.allocation_label(lost.source.memory, flow),
+            *wording.tape_labels(lost.recording),
+        ],
+        flow.trace.source,
+        wording.anchor(flow, memory=lost.source.memory, write=lost.copy.event, read=lost.reader.event),
+    )
 
 
 def _place(overwrite: Overwrite) -> Span:

@@ -51,9 +51,16 @@ from warplint_rules import wording
 
 
 def detect(context: Context) -> Iterable[Finding]:
-    """One finding for each reading statement."""
+    """One finding for each reading statement; what a backward without a seed was to fill anew is that one's fault."""
     flow = context.dataflow
-    return wording.strongest([_finding(stale, flow) for stale in flow.stale_reads])
+    unseeded = [recording.backward.seq for recording in flow.unseeded]
+    return wording.strongest(
+        [
+            _finding(stale, flow)
+            for stale in flow.stale_reads
+            if not (stale.why is Staleness.CLEARED and any(stale.cause.seq < seq < stale.read.seq for seq in unseeded))
+        ]
+    )
 
 
 def _finding(stale: StaleRead, flow: Dataflow) -> Finding:

@@ -5,7 +5,7 @@ A variant that is not here must be met with silence (information is silence).
 
 from __future__ import annotations
 
-from .expected_tapes import TAPES, Places
+from .expected_tapes import OLDER_TAPES, TAPES, Places
 
 EXPECTED: dict[str, dict[str, Places]] = {
     **TAPES,
@@ -259,3 +259,5 @@ OLDER: dict[str, dict[str, dict[str, Places]]] = {
     "1.16": {"p09_dynloops": {"const range(3) with continue": [("NVW203", "s = wp.sin(s) + x[i]")]}},
 }
 """The same for versions of Warp before 1.19, where they differ: by version, program and variant."""
+for _version, _programs in OLDER_TAPES.items():
+    OLDER.setdefault(_version, {}).update(_programs)

@@ -248,3 +248,113 @@ WARNED: dict[str, dict[str, Warned]] = {
     },
 }
 """By program and variant."""
+
+
+OLDER_TAPES: dict[str, dict[str, dict[str, Places]]] = {
+    "1.12": {
+        "p01_pingpong": {
+            "linear pingpong 4 launches, sum-sq loss": [
+                ("NVW101", "wp.launch(kern, 3, inputs=[a], outputs=[b]); a, b = b, a")
+            ],
+            "linear pingpong 4 launches, linear loss": [
+                ("NVW101", "wp.launch(kern, 3, inputs=[a], outputs=[b]); a, b = b, a")
+            ],
+            "fresh clone per step, fully overwritten, rebind": [
+                ("NVW102", "b = mk(a); wp.launch(nl, 3, inputs=[a], outputs=[b]); a = b")
+            ],
+            "fresh clone per step, partially overwritten, rebind": [
+                ("NVW102", "b = wp.clone(a); wp.launch(part, 3, inputs=[a, b, k]); a = b")
+            ],
+            "fresh clone per step, kernel b=b+sin(a), rebind": [
+                ("NVW102", "b = wp.clone(a); wp.launch(nl_acc, 3, inputs=[a, b]); a = b")
+            ],
+        },
+        "p06_duplicate": {
+            "identical launch twice, output overwritten": [
+                ("NVW120", "for _ in range(n): wp.launch(k, 3, inputs=[x, b])")
+            ],
+        },
+    },
+    "1.13": {
+        "p01_pingpong": {
+            "fresh clone per step, fully overwritten, rebind": [
+                ("NVW102", "b = mk(a); wp.launch(nl, 3, inputs=[a], outputs=[b]); a = b")
+            ],
+            "fresh clone per step, partially overwritten, rebind": [
+                ("NVW102", "b = wp.clone(a); wp.launch(part, 3, inputs=[a, b, k]); a = b")
+            ],
+            "fresh clone per step, kernel b=b+sin(a), rebind": [
+                ("NVW102", "b = wp.clone(a); wp.launch(nl_acc, 3, inputs=[a, b]); a = b")
+            ],
+        },
+        "p02_overwrite_copy": {
+            "copy back onto read array, SAME values (identity stage), loss(q,y)": [
+                ("NVW102", "cp = lambda q, z: wp.copy(q, z)")
+            ],
+            "copy back, identity stage, loss(q) only": [("NVW102", "cp = lambda q, z: wp.copy(q, z)")],
+            "copy back, LINEAR stage 3a, changed values, loss(q) only": [("NVW102", "cp = lambda q, z: wp.copy(q, z)")],
+            "copy back, only linear reader before the overwrite, nonlinear after": [
+                ("NVW102", "q = wp.clone(x); z = zer(3); la(lin3, q, z); wp.copy(q, z); w =")
+            ],
+            "q.assign(z) same values (identity)": [
+                ("NVW102", 'check("q.assign(z) same values (identity)", t_copyback(ident, la')
+            ],
+            "clamp write-back that does NOT engage": [
+                ("NVW102", "la(sq, q, y); la(clampk, q, z, F(lo), F(hi)); wp.copy(q, z)")
+            ],
+            "clone(x) FIRST, then another kernel reads x; loss(c,y)": [
+                ("NVW102", "y = zer(3); c = wp.clone(x); la(sq, x, y); return L(c, y)")
+            ],
+        },
+        "p05_requires_grad": {
+            "intermediate made by clone": [("NVW102", "clone=lambda x: wp.clone(x),")],
+        },
+    },
+    "1.16": {
+        "p01_pingpong": {
+            "fresh clone per step, fully overwritten, rebind": [
+                ("NVW102", "b = mk(a); wp.launch(nl, 3, inputs=[a], outputs=[b]); a = b")
+            ],
+            "fresh clone per step, partially overwritten, rebind": [
+                ("NVW102", "b = wp.clone(a); wp.launch(part, 3, inputs=[a, b, k]); a = b")
+            ],
+            "fresh clone per step, kernel b=b+sin(a), rebind": [
+                ("NVW102", "b = wp.clone(a); wp.launch(nl_acc, 3, inputs=[a, b]); a = b")
+            ],
+        },
+        "p02_overwrite_copy": {
+            "copy back onto read array, SAME values (identity stage), loss(q,y)": [
+                ("NVW102", "cp = lambda q, z: wp.copy(q, z)")
+            ],
+            "copy back, identity stage, loss(q) only": [("NVW102", "cp = lambda q, z: wp.copy(q, z)")],
+            "copy back, LINEAR stage 3a, changed values, loss(q) only": [("NVW102", "cp = lambda q, z: wp.copy(q, z)")],
+            "copy back, only linear reader before the overwrite, nonlinear after": [
+                ("NVW102", "q = wp.clone(x); z = zer(3); la(lin3, q, z); wp.copy(q, z); w =")
+            ],
+            "q.assign(z) same values (identity)": [
+                ("NVW102", 'check("q.assign(z) same values (identity)", t_copyback(ident, la')
+            ],
+            "clamp write-back that does NOT engage": [
+                ("NVW102", "la(sq, q, y); la(clampk, q, z, F(lo), F(hi)); wp.copy(q, z)")
+            ],
+            "clone(x) FIRST, then another kernel reads x; loss(c,y)": [
+                ("NVW102", "y = zer(3); c = wp.clone(x); la(sq, x, y); return L(c, y)")
+            ],
+        },
+    },
+}
+"""What must be reported for versions of Warp before 1.19, where it differs: by version, program and variant."""
+
+UNSEEN: dict[str, dict[str, str]] = {
+    "p02_overwrite_copy": {
+        "wp.copy with offsets/count, dest not read before": "a copy over a value that nothing read: before Warp 1.17",
+    },
+    "p06_duplicate": {
+        "same work taped on two tapes, both backward (accumulates 2x)": "the gradient of the sum of both tapes' losses",
+    },
+    "p07_tape": {
+        "grad read after tape.zero()": "read before as well: whether that reading is used is not followed",
+        "persistent ATOMIC accumulator grad never zeroed (only param.grad.zero_)": "right on 1.13: its copy assigns",
+    },
+}
+"""Where the analysis is known to disagree with what was measured, with some version of Warp, and why."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warplint.kernels.summary import KernelFault, StoreKind
+from warplint.trace.assigned_gradients import AssignedGradient, assigned_gradients
 from warplint.trace.breaks import BrokenLink, Surroundings, broken_links
 from warplint.trace.changed_arguments import ChangedArgument, Known, changed_arguments, changes_of
 from warplint.trace.events import Backward, GradRead, HostRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
@@ -142,6 +143,15 @@ class Dataflow:
         established, possible = self.reach(recording, Regard.ESTABLISHED), self.reach(recording, Regard.POSSIBLE)
         yield from overwrites_of(recording, established, possible, self.writes, self._stored_again)
         yield from unconsumed_stores(recording, established, self.writes, self.trace.warp)
+
+    @cached_property
+    def assigned_gradients(self) -> tuple[AssignedGradient, ...]:
+        """Copies whose adjoint, before Warp 1.17, wipes out what later readers of the source put into its gradient."""
+        return tuple(
+            lost
+            for recording in self.recordings
+            for lost in assigned_gradients(recording, self.reach(recording, Regard.ESTABLISHED), self.trace.warp)
+        )
 
     @cached_property
     def stale_fills(self) -> tuple[StaleFill, ...]:

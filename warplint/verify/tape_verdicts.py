@@ -5,6 +5,7 @@ Each judge is asked after the repairs convicted nobody, for a finding that the r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from warplint import registry
@@ -46,6 +47,11 @@ def _broken(finding: Finding, run: Evidence) -> Verdict | None:
     return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures_of(gradient))
 
 
+def _parted(finding: Finding, run: Evidence) -> Verdict | None:
+    """An alias with a gradient of its own cuts the chain; a value destroyed under another name, memory would repair."""
+    return None if finding.anchor.read is not None else _broken(finding, run)
+
+
 def _recorded_function(run: Evidence) -> AdjointCheck | None:
     """A function that a tape recorded (``record_func``) and that is to blame for a wrong gradient."""
     checks = run.result.of(AdjointCheck)
@@ -59,7 +65,7 @@ def _left_over(finding: Finding, run: Evidence) -> Verdict | None:
     seen = run.result.of(BackwardSeen)
     for gradient in run.gradients_about(finding):
         walks = [each for each in seen if each.stack in gradient.backward and each.loss is not None]
-        times = _times(walks)
+        times = min(_times(walks), len(gradient.backward))  # the same lines may run in each iteration
         if times > 1 and gradient.status is GradientStatus.PASS and len(gradient.backward) > 1:
             once = number(gradient.fd / times)
             reason = (
@@ -73,8 +79,7 @@ def _left_over(finding: Finding, run: Evidence) -> Verdict | None:
 
 def _times(walks: Sequence[BackwardSeen]) -> int:
     """How often one recording was walked from one loss: the same tape, the same loss, as many operations."""
-    kinds = {(each.tape, each.loss, each.entries) for each in walks}
-    return len(walks) if len(kinds) == 1 else 1
+    return max(Counter((each.tape, each.loss, each.entries) for each in walks).values(), default=0)
 
 
 def _stale(finding: Finding, run: Evidence) -> Verdict | None:
@@ -136,6 +141,7 @@ def _mismatched(finding: Finding, run: Evidence) -> Verdict | None:
 
 _JUDGES: Mapping[TapeClaim, Callable[[Finding, Evidence], Verdict | None]] = {
     TapeClaim.BROKEN_CHAIN: _broken,
+    TapeClaim.PARTED_ALIAS: _parted,
     TapeClaim.SEVERED_COPY: _severed,
     TapeClaim.UNSEEDED: _unseeded,
     TapeClaim.LEFT_OVER: _left_over,
