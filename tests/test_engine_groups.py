@@ -213,3 +213,80 @@ def test_several_windows_with_host_data_in_them_are_decided_by_the_program_itsel
     (gradient,) = answer.of("gain")
     assert gradient.status is FAIL
     assert "chain" in repairing(gradient.repaired_by)
+
+
+def test_a_parameter_that_no_tape_has_read_is_judged_where_its_gradient_is_used(tmp_path):
+    answer = judged(
+        """
+        x = wp.array([0.3, 0.6], dtype=float, requires_grad=True)
+        y = wp.zeros(2, dtype=float, requires_grad=True)
+        loss = wp.zeros(1, dtype=float, requires_grad=True)
+        wp.launch(square, dim=2, inputs=[x], outputs=[y])
+        with wp.Tape() as tape:
+            wp.launch(loss_of, dim=2, inputs=[y], outputs=[loss])
+        tape.backward(loss)
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("x")
+    assert (gradient.status, gradient.ad, repairing(gradient.repaired_by)) == (FAIL, 0.0, "taped")
+
+
+def test_a_parameter_that_only_the_host_has_read_is_judged(tmp_path):
+    answer = judged(
+        """
+        x = wp.array([0.3, 0.6], dtype=float, requires_grad=True)
+        y = wp.zeros(2, dtype=float, requires_grad=True)
+        loss = wp.zeros(1, dtype=float, requires_grad=True)
+        with wp.Tape() as tape:
+            wp.launch(square, dim=2, inputs=[wp.array(x.numpy(), dtype=float, requires_grad=True)], outputs=[y])
+            wp.launch(loss_of, dim=2, inputs=[y], outputs=[loss])
+        tape.backward(loss)
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("x")
+    assert (gradient.status, gradient.ad) == (FAIL, 0.0)
+
+
+def test_a_parameter_of_tapes_that_are_not_differentiated_is_judged(tmp_path):
+    answer = judged(
+        """
+        x = wp.array([0.3, 0.6], dtype=float, requires_grad=True)
+        y = wp.zeros(2, dtype=float, requires_grad=True)
+        loss = wp.zeros(1, dtype=float, requires_grad=True)
+        with wp.Tape() as tape:
+            wp.launch(square, dim=2, inputs=[x], outputs=[y])
+        with wp.Tape() as tape:
+            wp.launch(loss_of, dim=2, inputs=[y], outputs=[loss])
+        tape.backward(loss)
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("x")
+    assert (gradient.status, gradient.ad, repairing(gradient.repaired_by)) == (FAIL, 0.0, "chain")
+
+
+def test_what_a_tape_holds_of_an_earlier_round_has_no_gradient_of_the_next_loss(tmp_path):
+    answer = judged(
+        """
+        p = wp.array([0.3, 0.6], dtype=float, requires_grad=True)
+        tape = wp.Tape()
+        for _ in range(2):
+            begin = wp.array([0.5, 1.0], dtype=float, requires_grad=True)
+            y = wp.zeros(2, dtype=float, requires_grad=True)
+            loss = wp.zeros(1, dtype=float, requires_grad=True)
+            with tape:
+                wp.launch(driven, dim=2, inputs=[begin, p], outputs=[y])
+                wp.launch(loss_of, dim=2, inputs=[y], outputs=[loss])
+            tape.backward(loss)
+            p.assign(p.numpy() - 0.1 * p.grad.numpy())
+            tape.zero()
+        """,
+        tmp_path,
+    )
+    assert [gradient.status for gradient in answer.of("begin")] == [PASS, PASS]
+    assert [gradient.status for gradient in answer.of("p")] == [PASS, PASS]

@@ -76,10 +76,11 @@ def _prepare_warp() -> None:
 
 
 def judged(cases: Sequence[tuple[Mutant, Truth]], folder: Path) -> list[Case]:
-    """Verify programs, all in one folder."""
-    shutil.copy(PROGRAMS / KERNELS, folder)
-    names = [f"{mutant.base}_{number:03}.py" for number, (mutant, _) in enumerate(cases)]
+    """Verify programs, each in a folder of its own with the kernels: a finding may stand in these."""
+    names = [f"{mutant.base}_{number:03}/main.py" for number, (mutant, _) in enumerate(cases)]
     for name, (mutant, _) in zip(names, cases, strict=True):
+        (folder / name).parent.mkdir()
+        shutil.copy(PROGRAMS / KERNELS, (folder / name).parent)
         (folder / name).write_text(mutant.text, encoding="utf-8")
     words = [sys.executable, "-m", "warplint", "--verify", "--no-cache", "--format", "json", *names]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)

@@ -265,7 +265,8 @@ def host_round_trip(tree: ast.Module) -> Iterator[ast.Module]:
 
 def write_before_backward(tree: ast.Module) -> Iterator[ast.Module]:
     """An array of the tape is cleared before the backward pass."""
-    names = [name for name in _taped_arrays(tree) if name.split(".")[0].split("[")[0] not in ("self", "last", "y")]
+    elsewhere = ("self", "last", "y", "loss")  # local names of functions, and what only the report reads
+    names = [name for name in _taped_arrays(tree) if name.split(".")[0].split("[")[0] not in elsewhere]
     for name in names:
         for changed, block, place in _statements(tree, lambda statement: _is_method(statement, "backward")):
             block.insert(place, _statement(f"{name}.zero_()"))
@@ -280,14 +281,13 @@ def backward_twice(tree: ast.Module) -> Iterator[ast.Module]:
 
 
 def read_after_zero(tree: ast.Module) -> Iterator[ast.Module]:
-    """The gradient is read when it was cleared already, or before it is computed."""
-    for moved, anchor, shift in (("zero", "backward", 1), ("backward", "append", 1)):
-        for changed, block, place in _statements(tree, lambda s, moved=moved: _is_method(s, moved)):  # type: ignore[misc]
-            statement = block.pop(place)
-            at = next((i for i, s in enumerate(block) if _is_method(s, anchor)), None)
-            if at is not None:
-                block.insert(at + shift, statement)
-                yield changed
+    """The gradient is read when it was cleared already."""
+    for changed, block, place in _statements(tree, lambda statement: _is_method(statement, "zero")):
+        statement = block.pop(place)
+        at = next((i for i, s in enumerate(block) if _is_method(s, "backward")), None)
+        if at is not None:
+            block.insert(at + 1, statement)
+            yield changed
 
 
 def tape_per_step(tree: ast.Module) -> Iterator[ast.Module]:

@@ -61,8 +61,27 @@ def groups_of(analysis: Analysis) -> list[Group]:
     found: list[Group] = []
     for calls in backwards.values():
         found.extend(_groups(calls, analysis))
-    asked = [group for group in found if group.used is not None or not (group.overwritten or _is_link(group, analysis))]
+    asked = [group for group in found if group.used is not None or not _is_idle(group, analysis)]
     return sorted(asked, key=lambda group: group.stop)
+
+
+def _is_idle(group: Group, analysis: Analysis) -> bool:
+    """Whether a gradient that nothing uses says nothing either: the leaf was overwritten, a link, or of a past round."""
+    return group.overwritten or _is_link(group, analysis) or _is_past(group, analysis)
+
+
+def _is_past(group: Group, analysis: Analysis) -> bool:
+    """Whether the tape was entered again, and of the leaf holds only what an earlier backward has differentiated.
+
+    What the leaf still does to the loss goes through the updates that followed that backward.
+    """
+    if group.previous < analysis.log.base:
+        return False
+    taped = {id(entry) for begin in group.backwards for entry in begin.entries if entry is not None}
+    return not any(
+        group.previous < operation.index < group.stop and id(getattr(operation, "entry", None)) in taped
+        for operation in analysis.of(group.leaf.memory)
+    )
 
 
 def _is_link(group: Group, analysis: Analysis) -> bool:

@@ -184,9 +184,9 @@ def unseen_leaves(seen: Collection[Memory], analysis: Analysis) -> Iterator[tupl
     """
     for gradient in sorted(analysis.log.gradients, key=lambda memory: memory.number):
         owner = gradient.gradient_of
-        if owner is None or owner in seen or _is_taped(owner, analysis):
+        if owner is None or owner in seen or _is_made_on_tape(owner, analysis):
             continue
-        leaf = next(seen_as(owner, gradient, analysis), None)
+        leaf = next(seen_as(owner, gradient, analysis), None) or _whole(owner, gradient, analysis)
         if leaf is None:
             continue
         since = analysis.log.base
@@ -199,9 +199,29 @@ def unseen_leaves(seen: Collection[Memory], analysis: Analysis) -> Iterator[tupl
             since = end
 
 
-def _is_taped(memory: Memory, analysis: Analysis) -> bool:
-    """Whether a tape holds an operation on this memory, whatever the operation does with it."""
-    return any(getattr(operation, "entry", None) is not None for operation in analysis.of(memory))
+def _is_made_on_tape(memory: Memory, analysis: Analysis) -> bool:
+    """Whether a tape holds an operation that writes this memory."""
+    return any(
+        where.memory is memory
+        for operation in analysis.of(memory)
+        if getattr(operation, "entry", None) is not None
+        for where, _ in analysis.writes(operation)
+    )
+
+
+def _whole(owner: Memory, gradient: Memory, analysis: Analysis) -> Leaf | None:
+    """The leaf that a memory is as a whole, where no launch was given it."""
+    array = owner.handle() if owner.handle is not None else None
+    kind = _float_kind(analysis.log, owner, array)
+    if kind is None or owner.size != gradient.size:
+        return None
+    return Leaf(
+        owner,
+        gradient,
+        FloatView.flat(owner.address, owner.size, kind),
+        FloatView.flat(gradient.address, gradient.size, kind),
+        "",
+    )
 
 
 def _reads(operation: Operation, leaf: Leaf, analysis: Analysis) -> bool:
