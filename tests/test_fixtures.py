@@ -2,7 +2,8 @@
 
 ``# expect: NVW101 confirmed`` (several separated by ``;``): a finding of that code stands on this line, and
 ``--verify`` gives it that verdict. ``# expect-info: NVW120``: the same, hidden without ``--severity info`` and never
-confirmed. ``# expect-run: NVW210 confirmed``: the finding is there with ``--verify`` only. Information that no line expects is not asserted; every other unexpected finding is a failure.
+confirmed. ``# expect-run: NVW210 confirmed``: the finding is there with ``--verify`` only. Information that no line
+expects is not asserted; every other unexpected finding is a failure.
 """
 
 from __future__ import annotations

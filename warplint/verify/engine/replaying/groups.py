@@ -66,7 +66,7 @@ def groups_of(analysis: Analysis) -> list[Group]:
 
 
 def _is_idle(group: Group, analysis: Analysis) -> bool:
-    """Whether a gradient that nothing uses says nothing either: the leaf was overwritten, a link, or of a past round."""
+    """Whether a gradient that nothing uses says nothing either: the leaf was overwritten, a link, of a past round."""
     return group.overwritten or _is_link(group, analysis) or _is_past(group, analysis)
 
 
