@@ -52,6 +52,21 @@ ON_TAPE = {
     "a result's element as a scalar": (
         NL + "s = float(b.numpy()[0])\nwp.launch(scaled, 3, inputs=[x, s], outputs=[c])  # expect: NVW112\n" + LOSS_OF_C
     ),
+    "read on by pointer": (
+        NL + "c = wp.array(ptr=b.ptr, dtype=float, shape=3, requires_grad=True)\n"
+        "wp.launch(ssq, 3, inputs=[c], outputs=[l])  # expect: NVW106"
+    ),
+    "read on by pointer, with the gradient": (
+        NL + "c = wp.array(ptr=b.ptr, dtype=float, shape=3, grad=b.grad)\n" + LOSS_OF_C
+    ),
+    "written and read by pointer": (
+        "c = wp.array(ptr=b.ptr, dtype=float, shape=3, requires_grad=True)\n"
+        "wp.launch(nl, 3, inputs=[x], outputs=[c])\n" + LOSS_OF_C
+    ),
+    "read on as numpy's memory": (
+        NL + "c = wp.array(b.numpy(), dtype=float, copy=False, requires_grad=True)\n"
+        "wp.launch(ssq, 3, inputs=[c], outputs=[l])  # expect: NVW106"
+    ),
     "logged": NL + "print(b.numpy().max())\n" + LOSS_OF_B,
     "an end of the loop": (
         "for _ in range(3):\n    wp.launch(nl, 3, inputs=[x], outputs=[b])\n"

@@ -537,3 +537,37 @@ def test_copies_leave_the_gradient_standing_before_1_17(tmp_path: Path, name: st
     wrong = warp < (1, 17) and name == "after linear reads"
     body = COPIED[name].replace("wp.copy(q, z)", "wp.copy(q, z)  # expect: NVW102" if wrong else "wp.copy(q, z)")
     check(tmp_path, taped(body, before=MORE), warp_version=warp)
+
+
+ASSIGNED = {
+    "read again later": "q = wp.clone(x)@\nla(nl, x, z)\ntotal(z)\ntotal(q)",
+    "the step starts from a copy": "q = wp.clone(x)@\nla(nl, x, q)\ntotal(q)",
+    "read before only": "la(nl, x, z)\nq = wp.clone(x)\ntotal(z)\ntotal(q)",
+    "made anew before it is read": "la(nl, x, z)\nq = wp.clone(z)\nla(lin3, x, z)\ntotal(q)\ntotal(z)",
+}
+
+
+@pytest.mark.parametrize("warp", [(1, 16), (1, 17)])
+@pytest.mark.parametrize("name", ASSIGNED)
+def test_copies_assign_their_source_s_gradient_before_1_17(tmp_path: Path, name: str, warp: tuple[int, int]) -> None:
+    body = "z = zer()\n" + ASSIGNED[name].replace("@", "  # expect: NVW102" if warp < (1, 17) else "")
+    check(tmp_path, taped(body, before=MORE), warp_version=warp)
+
+
+UNCHANGED = {
+    "put back": "wp.copy(z, q)\nwp.copy(q, z)",
+    "by way of a third": "wp.copy(z, q)\nwp.copy(b, z)\nwp.copy(q, z)",
+    "changed in between": "wp.copy(z, q)\nla(lin3, x, z)\nwp.copy(q, z)  # expect: NVW102",
+    "changed itself": "wp.copy(z, q)\nla(lin3, x, q)  # expect: NVW101\nwp.copy(q, z)",
+}
+
+
+@pytest.mark.parametrize("name", UNCHANGED)
+def test_what_is_put_back_unchanged_destroys_nothing(tmp_path: Path, name: str) -> None:
+    body = f"q, z, b, y = wp.clone(x), zer(), zer(), zer()\nla(nl, q, y)\n{UNCHANGED[name]}\ntotal(y)\ntotal(q)"
+    check(tmp_path, taped(body, before=MORE))
+
+
+def test_a_launch_that_is_not_recorded_destroys_like_a_fill(tmp_path: Path) -> None:
+    hidden = "wp.launch(lin3, 3, inputs=[y], outputs=[x], record_tape=False)  # expect: NVW103"
+    check(tmp_path, taped(f"y = zer()\nla(nl, x, y)\n{hidden}\ntotal(y)", before=MORE))
