@@ -290,3 +290,37 @@ def test_what_a_tape_holds_of_an_earlier_round_has_no_gradient_of_the_next_loss(
     )
     assert [gradient.status for gradient in answer.of("begin")] == [PASS, PASS]
     assert [gradient.status for gradient in answer.of("p")] == [PASS, PASS]
+
+
+def test_tapes_that_add_to_one_loss_differentiate_what_each_has_added(tmp_path):
+    answer = judged(
+        """
+        x = wp.array([0.3, 0.6], dtype=float, requires_grad=True)
+        loss = wp.zeros(1, dtype=float, requires_grad=True)
+        for weight in (1.0, 2.0, 3.0):
+            y = wp.zeros(2, dtype=float, requires_grad=True)
+            with wp.Tape() as tape:
+                wp.launch(square, dim=2, inputs=[x], outputs=[y])
+                wp.launch(weighted_loss, dim=2, inputs=[y, weight], outputs=[loss])
+            tape.backward(loss)
+        print(loss.numpy(), x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    assert [gradient.status for gradient in answer.of("x")] == [PASS]
+
+
+def test_what_no_tape_records_counts_where_it_adds_to_the_loss(tmp_path):
+    answer = judged(
+        """
+        x = wp.array([0.3, 0.6], dtype=float, requires_grad=True)
+        loss = wp.zeros(1, dtype=float, requires_grad=True)
+        with wp.Tape() as tape:
+            wp.launch(loss_of, dim=2, inputs=[x], outputs=[loss])
+            wp.launch(weighted_loss, dim=2, inputs=[x, 3.0], outputs=[loss], record_tape=False)
+        tape.backward(loss)
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    assert [(gradient.status, repairing(gradient.repaired_by)) for gradient in answer.of("x")] == [(FAIL, "taped")]

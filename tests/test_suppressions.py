@@ -99,3 +99,11 @@ def test_a_comment_inside_a_string_is_known_as_such() -> None:
 
 def test_a_file_that_cannot_be_read_has_none() -> None:
     assert suppressions(SourceFile("f.py", b"x = 1  # noqa \xff\n")).entries == ()
+
+
+@pytest.mark.parametrize("line", [2, 3, 4])
+def test_a_comment_above_decorators_speaks_for_the_function_too(line: int) -> None:
+    text = "# warplint: ignore[NVW101]\n@one\n@two(\n    1)\ndef f():\n    pass\n"
+    assert silenced(text, line)
+    assert silenced(text, 5)
+    assert not silenced(text, 6)

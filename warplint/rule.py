@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warplint.finding import BuildHarm, Draw, Experiment, Finding, Repair, Severity, TapeClaim
+from warplint.finding import BuildHarm, Draw, Experiment, Finding, Repair, Severity, Source, TapeClaim
 
 if TYPE_CHECKING:  # a rule's declaration is read far more often than its detector runs
     from warplint.trace.dataflow import Dataflow
@@ -62,6 +62,8 @@ class Rule:
     """What a run shows beside them if a claim about a tape is true; None: nothing else."""
     harm: BuildHarm = BuildHarm.FEWER_WITH_FIX
     """What counted builds show if a claim about builds is true."""
+    source: Source = Source.STATIC
+    """The first source that can show the fault: the text, or nothing but a run."""
     draws: tuple[Draw, ...] = ()
     """Inputs on which a kernel alone shows the fault, where ordinary ones do not come to it (zeros, equal values …)."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from warplint.config import Settings
-from warplint.finding import Finding, Label, Severity, Span
+from warplint.finding import Finding, Label, Severity, Source, Span
 from warplint.hygiene.unused_suppression import UNUSED_SUPPRESSION, no_such_rule, unused
 from warplint.rule import Rule
 from warplint.source import Unreadable
@@ -159,8 +159,8 @@ class Screen:
             return False
 
     def _answers(self, code: str, path: str) -> bool:
-        """Whether a word of a comment is a claim of ours: a rule that is on answers to it."""
-        meant = self._meant(code)
+        """Whether a word of a comment is a claim of ours: a rule that is on answers to it, and needs no run for it."""
+        meant = [rule for rule in self._meant(code) if rule.source is Source.STATIC]
         own = [rule for rule in meant if rule.code.startswith("NVW9")]
         return not own and any(self._settings.selected(rule.code, rule.name, path) for rule in meant)
 

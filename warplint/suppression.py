@@ -23,6 +23,8 @@ _NOQA = re.compile(r"# noqa(?::[\s]?(?P<codes>([A-Z]+[0-9]+(?:[,\s]+)?)+))?", re
 _NOQA_FILE = re.compile(r"\s*# flake8[:=]\s*noqa(?::[\s]?(?P<codes>([A-Z]+[0-9]+(?:[,\s]+)?)+))?", re.IGNORECASE)
 _IGNORE = re.compile(r"#\s*warplint:\s*ignore(?:\[(?P<codes>[^\]]*)\])?", re.IGNORECASE)
 _COMMENT_LINE = re.compile(r"\s*#")
+_DECORATOR_LINE = re.compile(r"\s*@")
+_DEFINITION_LINE = re.compile(r"\s*(async\s+def|def|class)\b")
 
 
 class Form(enum.Enum):
@@ -143,11 +145,13 @@ def _of_line(at: int, lines: tuple[str, ...], layout: _Layout) -> Iterable[Suppr
 
 
 def _next_statement(at: int, lines: tuple[str, ...], layout: _Layout) -> range:
-    """The lines that a comment standing alone speaks for: the next one that is no comment."""
-    for following in range(at + 1, len(lines) + 1):
-        if not _COMMENT_LINE.match(lines[following - 1]):
-            return layout.covered(following)
-    return range(0)
+    """The lines that a comment standing alone speaks for: the next that is no comment, decorators with their def."""
+    following = next((n for n in range(at + 1, len(lines) + 1) if not _COMMENT_LINE.match(lines[n - 1])), 0)
+    meant = layout.covered(following)
+    if meant and _DECORATOR_LINE.match(lines[following - 1]):
+        made = next((n for n in range(following, len(lines) + 1) if _DEFINITION_LINE.match(lines[n - 1])), following)
+        return range(meant.start, layout.covered(made).stop)
+    return meant
 
 
 def _entry(at: int, match: re.Match[str], lines: range, layout: _Layout, form: Form) -> Suppression:

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Severity
+from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Severity, Source
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import ModuleLoaded, Trace
 from warplint_rules import wording
@@ -86,5 +86,6 @@ RULE = Rule(
     experiment=Experiment.BUILD_COUNT,
     since="0.1.0",
     detect=detect,
+    source=Source.RUNTIME,
     harm=BuildHarm.LINKS,
 )

@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity
+from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity, Source
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import ModuleLoaded, Trace
 from warplint_rules import wording
@@ -95,5 +95,6 @@ RULE = Rule(
     experiment=Experiment.BUILD_COUNT,
     since="0.1.0",
     detect=detect,
+    source=Source.RUNTIME,
     harm=BuildHarm.ONE_BY_ONE,
 )

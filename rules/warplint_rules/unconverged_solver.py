@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Anchor, Experiment, Finding, Role, Severity
+from warplint.finding import Anchor, Experiment, Finding, Role, Severity, Source
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import UnconvergedSolver
@@ -86,4 +86,5 @@ RULE = Rule(
     experiment=Experiment.RUN_ON,
     since="0.1.0",
     detect=detect,
+    source=Source.RUNTIME,
 )

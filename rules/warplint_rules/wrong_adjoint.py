@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warplint.finding import Anchor, Experiment, Finding, Label, Role, Severity
+from warplint.finding import Anchor, Experiment, Finding, Label, Role, Severity, Source
 from warplint.kernels.summary import KernelFaultKind
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
@@ -115,4 +115,5 @@ RULE = Rule(
     experiment=Experiment.ADJOINT_CHECK,
     since="0.1.0",
     detect=detect,
+    source=Source.RUNTIME,
 )

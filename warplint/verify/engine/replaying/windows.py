@@ -104,6 +104,7 @@ class Window:
         self.stop = backwards[-1].index
         self.backwards = tuple(backwards)
         self.terms: dict[int, tuple[Term, ...]] = {}
+        self._since = {begin.index: base for begin in backwards if (base := self._added_onto(analysis, begin))}
         self._machine = machine
         self._analysis = analysis
         self._log = machine.log
@@ -142,13 +143,15 @@ class Window:
     def _prepare(self) -> Contents:
         self._machine.rewind(self.start)
         base = Contents(self._machine.touched(self.start, self.stop))
-        read = {self._overwritten(begin): begin for begin in self.backwards}
+        others = [base for base in self._since.values() if base not in self.backwards]
+        read = {self._overwritten(begin): begin for begin in (*self.backwards, *others)}
         self._recorded = 0.0
+        seen: dict[int, float] = {}
         for operation in self._log.between(self.start, self.stop + 1):
             begin = read.get(operation.index)
             if begin is not None:
-                self.terms[begin.index] = tuple(self._terms(begin))
-                self._recorded += sum(term.value() for term in self.terms[begin.index])
+                self.terms[begin.index] = tuple(self._terms(begin)) if begin in self.backwards else ()
+                self._recorded += self._value_at(begin, seen)
                 self._all.append(begin)
             if isinstance(operation, BackwardBegin):
                 continue
@@ -160,6 +163,30 @@ class Window:
                 operation.run()
                 self._all.append(operation)
         return base
+
+    def _value_at(self, begin: BackwardBegin, seen: dict[int, float]) -> float:
+        """What a backward call adds to the objective; ``seen`` are the losses at earlier ones, by their numbers."""
+        if begin.loss is not None and begin.loss_kind.kind is not None:
+            seen[begin.index] = Loss(begin.loss, begin.loss_kind).value()
+        base = self._since.get(begin.index)
+        return sum(term.value() for term in self.terms[begin.index]) - (seen[base.index] if base is not None else 0.0)
+
+    def _added_onto(self, analysis: Analysis, begin: BackwardBegin) -> BackwardBegin | None:
+        """The earlier backward, of another recording, onto whose loss this one adds: it differentiates the rest.
+
+        None: the loss was cleared or made anew since, or both are backwards of one recording.
+        """
+        loss = begin.loss
+        if loss is None or begin.loss_kind.kind is None:
+            return None
+        own = {id(entry) for entry in begin.entries}
+        for earlier in reversed([each for each in analysis.log.backwards if self.start <= each.index < begin.index]):
+            if earlier.loss is None or not earlier.loss.overlaps(loss):
+                continue
+            between = analysis.log.between(earlier.index, begin.index)
+            again = any(id(entry) in own for entry in earlier.entries if entry is not None)
+            return None if again or any(_replaces(operation, loss, analysis) for operation in between) else earlier
+        return None
 
     def _overwritten(self, begin: BackwardBegin) -> int:
         """The operation before which the loss is read: the backward, or what overwrites the loss before it.
@@ -175,8 +202,8 @@ class Window:
 
         taped = [entry.forward for entry in begin.entries if entry is not None and entry.forward is not None]
         last = max((forward.index for forward in taped if writes(forward)), default=begin.index)
-        later = (operation for operation in self._log.between(last + 1, begin.index) if operation.inside is None)
-        return next((each.index for each in later if writes(each)), begin.index)
+        later = self._log.between(last + 1, begin.index)
+        return next((each.index for each in later if _replaces(each, loss, self._analysis)), begin.index)
 
     def _worth_restoring(self) -> Contents:
         """The memories that the steps write; what they only read stays as it is."""
@@ -273,8 +300,22 @@ class Window:
                 if giver in self.backwards or (explicit and not self._is_link(giver, call, view)):
                     continue
                 if access.writes and seed.any():
+                    self._require_own(begin, call, view)
                     seen.add(view.address)
                     yield Seeded(view, seed)
+
+    def _require_own(self, begin: BackwardBegin, last: KernelCall, view: FloatView) -> None:
+        """Raise :class:`NotExact` where other tapes went on adding to what ``last`` left."""
+        made = self._log.range(view.address, 1)
+        if made is None:
+            return
+        own = {id(entry) for entry in begin.entries}
+        for operation in self._log.between(last.index + 1, begin.index):
+            entry = getattr(operation, "entry", None)
+            if entry is None or id(entry) in own:
+                continue
+            if any(where.overlaps(made) for where, _ in self._analysis.writes(operation)):
+                raise NotExact("several tapes add to one array whose gradient was seeded by hand: give each its own")
 
     def _is_link(self, giver: BackwardBegin | None, call: KernelCall, view: FloatView) -> bool:
         made = self._log.range(view.address, 1)
@@ -323,9 +364,10 @@ class Window:
             self._restore_leaf(leaf)
             leaf.view.write(move(leaf.view.read()))
         total = 0.0
+        seen: dict[int, float] = {}
         for step in self._steps:
             if isinstance(step, BackwardBegin):
-                total += sum(term.value() for term in self.terms[step.index])
+                total += self._value_at(step, seen)
                 continue
             step.run()
             if leaf is not None and rewrites and isinstance(step, Operation) and step.index in rewrites:
@@ -358,6 +400,13 @@ def _number(step: Step) -> int:
 
 def _unmoved(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     return values
+
+
+def _replaces(operation: Operation, loss: Range, analysis: Analysis) -> bool:
+    """Whether an operation outside backward puts other contents in the place of a loss, and does not add to it."""
+    return operation.inside is None and any(
+        where.overlaps(loss) and not access.reads and not access.adds for where, access in analysis.writes(operation)
+    )
 
 
 def _same(one: float, other: float) -> bool:
