@@ -8,9 +8,9 @@ from traces import Program, store
 from warplint.kernels.summary import StoreKind
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Array, Extent, Kernel
-from warplint.trace.overwrites import Writer
-from warplint.trace.reachability import Regard
-from warplint.trace.repeats import Harm
+from warplint.trace.flow.overwrites import Writer
+from warplint.trace.flow.reachability import Regard
+from warplint.trace.flow.repeats import Harm
 
 SINE = store("b", ["a"], {"a": ["a"]})
 LINEAR = store("b", ["a"])

@@ -14,7 +14,7 @@ from warplint.finding import BuildHarm, Draw, Experiment, Finding, Repair, Sever
 if TYPE_CHECKING:  # a rule's declaration is read far more often than its detector runs
     from warplint.trace.dataflow import Dataflow
     from warplint.trace.events import Trace
-    from warplint.trace.operations import SourceOf
+    from warplint.trace.flow.operations import SourceOf
 
 
 class Group(str, enum.Enum):

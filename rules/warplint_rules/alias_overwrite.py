@@ -46,9 +46,9 @@ from collections.abc import Iterable
 
 from warplint.finding import Experiment, Finding, Severity, Span, TapeClaim
 from warplint.rule import Context, Group, Rule
-from warplint.trace.breaks import Break, BrokenLink
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.overwrites import Overwrite
+from warplint.trace.flow.breaks import Break, BrokenLink
+from warplint.trace.flow.overwrites import Overwrite
 from warplint_rules import broken_chain, destroyed, wording
 from warplint_rules.destroyed import Fault, Told
 

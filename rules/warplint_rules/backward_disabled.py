@@ -39,9 +39,9 @@ from collections.abc import Iterable
 
 from warplint.finding import Experiment, Finding, Severity, Span, TapeClaim
 from warplint.rule import Context, Group, Rule
-from warplint.trace.breaks import Break, BrokenLink
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import ConfigSet, Event, Kernel, KernelDeclared, Launch, ModuleOptionsSet
+from warplint.trace.flow.breaks import Break, BrokenLink
 from warplint_rules import broken_chain, wording
 
 OPTION = "enable_backward"

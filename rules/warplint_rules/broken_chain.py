@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from warplint.finding import Finding, Label, Role, Severity, Span
 from warplint.rule import Rule
-from warplint.trace.breaks import Break, BrokenLink
 from warplint.trace.dataflow import Dataflow
+from warplint.trace.flow.breaks import Break, BrokenLink
 from warplint_rules import destroyed, wording
 
 

@@ -15,7 +15,7 @@ from warplint.kernels.summary import KernelFaultKind, StoreKind
 from warplint.rule import Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Copy, Launch
-from warplint.trace.overwrites import Overwrite, Writer
+from warplint.trace.flow.overwrites import Overwrite, Writer
 from warplint_rules import wording
 
 Overwrites = list[Overwrite]

@@ -49,7 +49,7 @@ from collections.abc import Iterable
 from warplint.finding import Experiment, Finding, Repair, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.repeats import Harm, Reentry, Repeat
+from warplint.trace.flow.repeats import Harm, Reentry, Repeat
 from warplint_rules import wording
 
 

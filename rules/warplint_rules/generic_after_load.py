@@ -47,7 +47,7 @@ from collections.abc import Iterable
 from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Trace
-from warplint.trace.module_lives import Rebuild, rebuilds
+from warplint.trace.flow.module_lives import Rebuild, rebuilds
 from warplint_rules import wording
 
 

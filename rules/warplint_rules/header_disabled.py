@@ -37,7 +37,7 @@ from collections.abc import Iterable, Iterator
 from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import ConfigSet, ModuleLoaded, Trace
-from warplint.trace.module_lives import assigned_next
+from warplint.trace.flow.module_lives import assigned_next
 from warplint_rules import wording
 
 OPTION = "use_precompiled_headers"

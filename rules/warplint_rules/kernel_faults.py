@@ -14,7 +14,7 @@ from warplint.kernels.summary import KernelFault, KernelFaultKind
 from warplint.rule import Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Kernel, Launch
-from warplint.trace.gradients import LaunchedFault
+from warplint.trace.flow.gradients import LaunchedFault
 from warplint_rules import wording
 
 

@@ -57,7 +57,7 @@ from collections.abc import Iterable, Iterator
 from warplint.finding import Anchor, Experiment, Finding, Label, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import ConfigSet, Launch, Trace
-from warplint.trace.module_lives import ModuleLife, assigned_next, module_lives, values_before
+from warplint.trace.flow.module_lives import ModuleLife, assigned_next, module_lives, values_before
 from warplint_rules import wording
 from warplint_rules.config_options import OPTIONS, Deadline, Option
 

@@ -49,7 +49,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Label, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Kernel, KernelDeclared, Launch, ModuleOptionsSet, Trace
-from warplint.trace.module_lives import module_lives, rebuilds
+from warplint.trace.flow.module_lives import module_lives, rebuilds
 from warplint_rules import wording
 
 

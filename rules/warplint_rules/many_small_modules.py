@@ -42,7 +42,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Kernel, Launch, ModuleCreated, ModuleLoaded, Trace
-from warplint.trace.module_lives import ModuleLife, module_lives
+from warplint.trace.flow.module_lives import ModuleLife, module_lives
 from warplint_rules import wording
 
 FEWEST = 3

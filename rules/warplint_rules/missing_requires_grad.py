@@ -59,7 +59,7 @@ from warplint.finding import Applicability, Experiment, Finding, Fix, KeywordCha
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Frame, Memory
-from warplint.trace.gradients import FlagGap
+from warplint.trace.flow.gradients import FlagGap
 from warplint_rules import wording
 
 FLAG_POSITIONS = {

@@ -48,7 +48,7 @@ from collections.abc import Iterable
 from warplint.finding import Experiment, Finding, Repair, Role, Severity, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.residues import LeftOver
+from warplint.trace.flow.residues import LeftOver
 from warplint_rules import wording
 
 

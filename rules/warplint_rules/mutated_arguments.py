@@ -54,9 +54,9 @@ from collections.abc import Iterable, Sequence
 
 from warplint.finding import Experiment, Finding, Repair, Role, Severity
 from warplint.rule import Context, Group, Rule
-from warplint.trace.changed_arguments import ChangedArgument
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Binding
+from warplint.trace.flow.changed_arguments import ChangedArgument
 from warplint_rules import wording
 
 

@@ -52,7 +52,7 @@ from warplint.finding import Anchor, Experiment, Finding, Role, Severity
 from warplint.kernels.summary import NonsmoothPoint, PointKind
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.points import LaunchedPoint
+from warplint.trace.flow.points import LaunchedPoint
 from warplint_rules import wording
 
 

@@ -44,9 +44,9 @@ from collections.abc import Iterable
 
 from warplint.finding import Experiment, Finding, Role, Severity, Span
 from warplint.rule import Context, Group, Rule
-from warplint.trace.assigned_gradients import AssignedGradient
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.overwrites import Overwrite
+from warplint.trace.flow.assigned_gradients import AssignedGradient
+from warplint.trace.flow.overwrites import Overwrite
 from warplint_rules import destroyed, wording
 from warplint_rules.destroyed import Fault, Told
 

@@ -45,9 +45,9 @@ from collections.abc import Iterable
 from warplint.finding import Experiment, Finding, Role, Severity, Span
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.overwrites import Overwrite
-from warplint.trace.repeats import Harm
-from warplint.trace.stale_fills import StaleFill
+from warplint.trace.flow.overwrites import Overwrite
+from warplint.trace.flow.repeats import Harm
+from warplint.trace.flow.stale_fills import StaleFill
 from warplint_rules import destroyed, wording
 from warplint_rules.destroyed import Fault, Told
 

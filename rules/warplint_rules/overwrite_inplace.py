@@ -54,7 +54,7 @@ from collections.abc import Iterable
 
 from warplint.finding import Experiment, Finding, Severity, Span, TapeClaim
 from warplint.rule import Context, Group, Rule
-from warplint.trace.overwrites import Overwrite
+from warplint.trace.flow.overwrites import Overwrite
 from warplint_rules import destroyed, neighbours
 from warplint_rules.destroyed import Fault, Told
 

@@ -51,7 +51,7 @@ from collections.abc import Iterable
 from warplint.finding import Anchor, Experiment, Finding, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.gradients import FlatLeaf
+from warplint.trace.flow.gradients import FlatLeaf
 from warplint_rules import wording
 
 

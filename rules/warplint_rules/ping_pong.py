@@ -53,7 +53,7 @@ from collections.abc import Iterable
 
 from warplint.finding import Experiment, Finding, Repair, Severity, Span
 from warplint.rule import Context, Group, Rule
-from warplint.trace.overwrites import Overwrite
+from warplint.trace.flow.overwrites import Overwrite
 from warplint_rules import destroyed, wording
 from warplint_rules.destroyed import Fault, Told
 

@@ -41,7 +41,7 @@ from collections.abc import Iterable
 from warplint.finding import Experiment, Finding, Repair, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.retained import Retained
+from warplint.trace.flow.retained import Retained
 from warplint_rules import wording
 
 

@@ -43,7 +43,7 @@ from collections.abc import Iterable
 from warplint.finding import Experiment, Finding, Role, Severity, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.seed_mismatches import SeedMismatch
+from warplint.trace.flow.seed_mismatches import SeedMismatch
 from warplint_rules import wording
 
 

@@ -40,7 +40,7 @@ from collections.abc import Iterable
 from warplint.finding import Experiment, Finding, Role, Severity, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.lost_updates import LostUpdate
+from warplint.trace.flow.lost_updates import LostUpdate
 from warplint_rules import wording
 
 

@@ -46,7 +46,7 @@ from collections.abc import Iterable
 from warplint.finding import Experiment, Finding, Repair, Role, Severity, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.residues import Staleness, StaleRead
+from warplint.trace.flow.residues import Staleness, StaleRead
 from warplint_rules import wording
 
 

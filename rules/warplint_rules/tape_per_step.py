@@ -52,7 +52,7 @@ from collections.abc import Iterable
 from warplint.finding import Experiment, Finding, Repair, Role, Severity
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.windows import CarriedState
+from warplint.trace.flow.windows import CarriedState
 from warplint_rules import wording
 
 

@@ -65,7 +65,7 @@ from dataclasses import replace
 from warplint.finding import Anchor, Applicability, Experiment, Finding, Fix, KeywordChange, Role, Severity, Span
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Kernel, KernelDeclared, Launch, ModuleOptionsSet, Trace
-from warplint.trace.module_lives import ModuleLife, module_lives, options_of, stable_kernels
+from warplint.trace.flow.module_lives import ModuleLife, module_lives, options_of, stable_kernels
 from warplint_rules import wording
 
 

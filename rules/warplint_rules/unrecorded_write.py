@@ -43,9 +43,9 @@ from collections.abc import Iterable
 
 from warplint.finding import Experiment, Finding, Repair, Severity, Span, TapeClaim
 from warplint.rule import Context, Group, Rule
-from warplint.trace.breaks import Break, BrokenLink
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Copy, Launch
+from warplint.trace.flow.breaks import Break, BrokenLink
 from warplint_rules import broken_chain, wording
 
 

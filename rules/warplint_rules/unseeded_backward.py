@@ -41,7 +41,7 @@ from collections.abc import Iterable
 from warplint.finding import Experiment, Finding, Role, Severity, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.recordings import Recording
+from warplint.trace.flow.recordings import Recording
 from warplint_rules import wording
 
 

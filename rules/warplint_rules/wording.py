@@ -8,7 +8,7 @@ from warplint.finding import Anchor, Finding, Label, Role, Severity, Source, Spa
 from warplint.rule import Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Array, Copy, Event, Frame, HostWrite, Launch, Stack
-from warplint.trace.recordings import Recording
+from warplint.trace.flow.recordings import Recording
 
 MOST_NAMES = 4
 PLACES = 6

@@ -1,7 +1,7 @@
 """The names that a kernel sees, from its file's text alone: for kernels known only by file and line.
 
-What a running interpretation knows of a kernel's names is :mod:`warplint.trace.kernel_scope`; here nothing has run, so
-that a variable of an enclosing function is a constant that nobody knows.
+What a running interpretation knows of a kernel's names is :mod:`warplint.trace.host.kernel_scope`; here nothing has
+run, so that a variable of an enclosing function is a constant that nobody knows.
 """
 
 from __future__ import annotations

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warplint.kernels.summary import KernelFault, StoreKind
-from warplint.trace.assigned_gradients import AssignedGradient, assigned_gradients
-from warplint.trace.breaks import BrokenLink, Surroundings, broken_links
-from warplint.trace.changed_arguments import ChangedArgument, Known, changed_arguments, changes_of
 from warplint.trace.events import Backward, GradRead, HostRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
-from warplint.trace.gradients import FlagGap, FlatLeaf, LaunchedFault, flag_gaps, flat_leaves, launched_faults
-from warplint.trace.lost_updates import LostUpdate, lost_updates
-from warplint.trace.module_lives import value_in_build
-from warplint.trace.operations import Operation, SummaryOf, operations_of
-from warplint.trace.overwrites import Overwrite, Writes, overwrites_of, unconsumed_stores, writes_of
-from warplint.trace.points import LaunchedPoint, LeftLoops, launched_points, left_loops
-from warplint.trace.reachability import Reach, Regard, Rules, reach
-from warplint.trace.recordings import (
+from warplint.trace.flow.assigned_gradients import AssignedGradient, assigned_gradients
+from warplint.trace.flow.breaks import BrokenLink, Surroundings, broken_links
+from warplint.trace.flow.changed_arguments import ChangedArgument, Known, changed_arguments, changes_of
+from warplint.trace.flow.gradients import FlagGap, FlatLeaf, LaunchedFault, flag_gaps, flat_leaves, launched_faults
+from warplint.trace.flow.lost_updates import LostUpdate, lost_updates
+from warplint.trace.flow.module_lives import value_in_build
+from warplint.trace.flow.operations import Operation, SummaryOf, operations_of
+from warplint.trace.flow.overwrites import Overwrite, Writes, overwrites_of, unconsumed_stores, writes_of
+from warplint.trace.flow.points import LaunchedPoint, LeftLoops, launched_points, left_loops
+from warplint.trace.flow.reachability import Reach, Regard, Rules, reach
+from warplint.trace.flow.recordings import (
     GradientLife,
     Period,
     Recording,
@@ -29,14 +29,14 @@ from warplint.trace.recordings import (
     periods_of,
     recordings_of,
 )
-from warplint.trace.repeats import Reentry, Repeat, left_seeds, reentry_of, repeats_of, same_launches
-from warplint.trace.residues import LeftOver, StaleRead, Walks, left_overs, stale_reads, unready_reads
-from warplint.trace.retained import Retained, retained_stores
-from warplint.trace.same_contents import unchanging_copies
-from warplint.trace.seed_mismatches import SeedMismatch, seed_mismatches
-from warplint.trace.seeds import seeded_by_others, unseeded
-from warplint.trace.stale_fills import StaleFill, stale_fills
-from warplint.trace.windows import CarriedState, Tapes, carried_states
+from warplint.trace.flow.repeats import Reentry, Repeat, left_seeds, reentry_of, repeats_of, same_launches
+from warplint.trace.flow.residues import LeftOver, StaleRead, Walks, left_overs, stale_reads, unready_reads
+from warplint.trace.flow.retained import Retained, retained_stores
+from warplint.trace.flow.same_contents import unchanging_copies
+from warplint.trace.flow.seed_mismatches import SeedMismatch, seed_mismatches
+from warplint.trace.flow.seeds import seeded_by_others, unseeded
+from warplint.trace.flow.stale_fills import StaleFill, stale_fills
+from warplint.trace.flow.windows import CarriedState, Tapes, carried_states
 
 __all__ = ["Dataflow", "SummaryOf"]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from warplint.finding import Source, Span
 
 if TYPE_CHECKING:
-    from warplint.trace.enclosing import Enclosing
+    from warplint.trace.flow.enclosing import Enclosing
 
 
 @dataclass(frozen=True)

@@ -15,24 +15,24 @@ from warplint.finding import Source
 from warplint.project import Module, Project
 from warplint.source import Unreadable
 from warplint.trace import events
-from warplint.trace.attributes import get_attribute, set_attribute
-from warplint.trace.calls import call_value, run_generator
-from warplint.trace.checkpoint import Checkpoint
-from warplint.trace.enclosing import Enclosing
 from warplint.trace.events import Trace
-from warplint.trace.expressions import EVALUATORS
+from warplint.trace.flow.enclosing import Enclosing
+from warplint.trace.flow.operations import SourceOf, SummaryOf
 from warplint.trace.forward_only import import_of_warp, is_forward_only
-from warplint.trace.imports import import_module, run_top_level
-from warplint.trace.kernel_scope import kernel_source, summarise_kernel
-from warplint.trace.library.builtins import BUILTINS
-from warplint.trace.loops import iterate
-from warplint.trace.machine import BudgetExceeded, Caches, Frame, Machine, Parts, Raised
-from warplint.trace.operations import SourceOf, SummaryOf
-from warplint.trace.roots import Root, start, taped_functions
+from warplint.trace.host.attributes import get_attribute, set_attribute
+from warplint.trace.host.calls import call_value, run_generator
+from warplint.trace.host.checkpoint import Checkpoint
+from warplint.trace.host.expressions import EVALUATORS
+from warplint.trace.host.imports import import_module, run_top_level
+from warplint.trace.host.kernel_scope import kernel_source, summarise_kernel
+from warplint.trace.host.library.builtins import BUILTINS
+from warplint.trace.host.loops import iterate
+from warplint.trace.host.machine import BudgetExceeded, Caches, Frame, Machine, Parts, Raised
+from warplint.trace.host.roots import Root, start, taped_functions
+from warplint.trace.host.statements import EXECUTORS
+from warplint.trace.host.values import ModuleValue
 from warplint.trace.screen import Interest, interest, is_beside, names_cuda
 from warplint.trace.settings import DEFAULT, TraceSettings
-from warplint.trace.statements import EXECUTORS
-from warplint.trace.values import ModuleValue
 
 PARTS = Parts(
     evaluators=EVALUATORS,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from warplint.trace import events
-from warplint.trace.facts import is_under_condition, may_hold_kernels
-from warplint.trace.warp_api.modules import CACHING, DEFAULTS, NOT_BUILT_IN
+from warplint.trace.host.facts import is_under_condition, may_hold_kernels
+from warplint.trace.host.warp_api.modules import CACHING, DEFAULTS, NOT_BUILT_IN
 from warplint.verify.places import Places
 from warplint.verify.records import KernelContent, ModuleLoad
 

@@ -15,9 +15,9 @@ from warplint.kernels.source import KernelSource
 from warplint.kernels.summary import KernelSummary
 from warplint.project import Project
 from warplint.trace import events
-from warplint.trace.enclosing import Enclosing
+from warplint.trace.flow.enclosing import Enclosing
+from warplint.trace.flow.operations import SourceOf, SummaryOf
 from warplint.trace.forward_only import import_of_warp, is_forward_only
-from warplint.trace.operations import SourceOf, SummaryOf
 from warplint.verify import records
 from warplint.verify.exchanges import with_exchanges
 from warplint.verify.loads_of import with_loads

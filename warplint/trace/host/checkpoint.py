@@ -1,0 +1,122 @@
+"""The state of a run after a file's top level, to start several roots from without running it again.
+
+Whatever a root changes is put back in place afterwards: containers, objects, scopes, modules, flags of memories. Files
+that a root was the first to need stay imported, with their events at the place of the import.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warplint.trace.host.machine import Machine
+from warplint.trace.host.memory import ArrayValue, Memory, NumpyValue
+from warplint.trace.host.values import (
+    Bound,
+    Class,
+    Environment,
+    Function,
+    Instance,
+    KernelValue,
+    ModuleValue,
+    Property,
+    Record,
+    TapeValue,
+    WarpModule,
+)
+
+_FIELDS: dict[type, tuple[str, ...]] = {
+    ArrayValue: ("moved", "own_gradient", "own_requires_grad"),
+    Memory: ("requires_grad", "retain_grad", "name"),
+    NumpyValue: ("contents", "sources", "memory"),
+    KernelValue: ("described", "open_ended"),
+    WarpModule: ("options", "contents", "loaded", "loaded_options", "revision"),
+}
+
+
+class Checkpoint:
+    """Everything that the scopes of the machine's modules lead to, as it is now."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._containers: list[tuple[Any, Any]] = []
+        self._fields: list[tuple[Any, dict[str, Any]]] = []
+        self._state = {
+            "memories": dict(machine.memories),
+            "tapes": list(machine.tapes),
+            "warp_modules": dict(machine.warp_modules),
+            "config": dict(machine.config),
+            "counts": dict(machine.counts),
+            "unknowns": list(machine.unknowns),
+            "undecided": machine.undecided,
+            "steps": machine.steps,
+            "limit": machine.limit,
+        }
+        self._log = machine.log.position()
+        self._seen: set[int] = set()
+        for module in machine.modules.values():
+            self._save(module.environment)
+        for warp_module in machine.warp_modules.values():
+            self._save(warp_module)
+
+    def restore(self) -> None:
+        """Put everything back."""
+        machine = self._machine
+        for container, content in self._containers:
+            if isinstance(container, list):
+                container[:] = content
+            else:
+                container.clear()
+                container.update(content)
+        for owner, fields in self._fields:
+            for name, value in fields.items():
+                setattr(owner, name, value.copy() if isinstance(value, (dict, set)) else value)
+        for name, value in self._state.items():
+            setattr(machine, name, value.copy() if isinstance(value, (dict, list)) else value)
+        machine.log.return_to(self._log)
+        machine.active_tape = None
+        machine.frames, machine.handlers, machine.rings = [], [], []
+        machine.loops = machine.assertions = machine.backwards = machine.launches = 0
+        machine.entered, machine.tapes_walked = set(), set()
+
+    def _save(self, root: Any) -> None:
+        todo = [root]
+        while todo:
+            value = todo.pop()
+            kind = type(value)
+            if kind in (int, float, str, bool, type(None), tuple) or id(value) in self._seen:
+                if kind is tuple:
+                    todo.extend(value)
+                continue
+            self._seen.add(id(value))
+            if isinstance(value, (list, dict, set)):
+                self._containers.append((value, value.copy()))
+                todo.extend(value.values() if isinstance(value, dict) else value)
+            elif kind in _FIELDS:
+                fields = {name: getattr(value, name) for name in _FIELDS[kind]}
+                self._fields.append(
+                    (value, {n: v.copy() if isinstance(v, (dict, set)) else v for n, v in fields.items()})
+                )
+                if isinstance(value, ArrayValue):
+                    todo.append(value.memory)
+            else:
+                todo.extend(_parts(value))
+
+
+def _parts(value: Any) -> list[Any]:
+    """The mutable parts of a wrapped value."""
+    if isinstance(value, Environment):
+        return [value.variables] if value.parent is None else [value.variables, value.parent]
+    if isinstance(value, (Instance, Record, TapeValue)):
+        return [value.attributes]
+    if isinstance(value, Class):
+        return [value.namespace]
+    if isinstance(value, Function):
+        scope = value.closure if value.closure.parent is not None else None
+        return [part for part in (value.attributes or None, value.memo, scope) if part is not None]
+    if isinstance(value, Bound):
+        return [value.function, value.receiver]
+    if isinstance(value, Property):
+        return [value.getter]
+    if isinstance(value, ModuleValue):
+        return [value.environment]
+    return []
