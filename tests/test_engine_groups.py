@@ -324,3 +324,24 @@ def test_what_no_tape_records_counts_where_it_adds_to_the_loss(tmp_path):
         tmp_path,
     )
     assert [(gradient.status, repairing(gradient.repaired_by)) for gradient in answer.of("x")] == [(FAIL, "taped")]
+
+
+def test_a_branch_that_no_tape_records_is_told_beside_the_one_that_is(tmp_path):
+    answer = judged(
+        """
+        x = wp.array([0.3, 0.6], dtype=float, requires_grad=True)
+        y = wp.zeros(2, dtype=float, requires_grad=True)
+        z = wp.zeros(2, dtype=float, requires_grad=True)
+        loss = wp.zeros(1, dtype=float, requires_grad=True)
+        with wp.Tape() as tape:
+            wp.launch(swing, dim=2, inputs=[x], outputs=[y])
+            wp.launch(square, dim=2, inputs=[x], outputs=[z], record_tape=False)
+            wp.launch(loss_of_both, dim=2, inputs=[y, z], outputs=[loss])
+        tape.backward(loss)
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("x")
+    assert (gradient.status, gradient.signature) == (GradientStatus.INCONCLUSIVE, "held-constant")
+    assert [answer.lines(culprit.writer) for culprit in gradient.culprits] == [[8]]

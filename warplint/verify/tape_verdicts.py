@@ -12,7 +12,7 @@ from warplint import registry
 from warplint.finding import Experiment, Finding, Role, Status, TapeClaim, Verdict
 from warplint.verify.evidence import Evidence, spots
 from warplint.verify.figures import comparison, figures_of, leaf_name, number
-from warplint.verify.records import AdjointCheck, BackwardSeen, GradientStatus, Unread
+from warplint.verify.records import AdjointCheck, BackwardSeen, Gradient, GradientStatus, Unread
 
 FINITE_DIFFERENCE = Experiment.FINITE_DIFFERENCE
 
@@ -35,6 +35,10 @@ def _broken(finding: Finding, run: Evidence) -> Verdict | None:
     if not about:
         why = "reached, but no gradient of the leaf was measured: the tape that is differentiated never saw it"
         return Verdict(Status.INCONCLUSIVE, why, FINITE_DIFFERENCE)
+    stopped = [g for g in about if g.status is GradientStatus.INCONCLUSIVE and _stops_here(g, finding, run)]
+    if stopped:
+        reason = f"{comparison(stopped[0])}; with what happens here held constant they agree: here the gradient stops"
+        return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures_of(stopped[0]))
     wrong = [g for g in about if g.status is GradientStatus.FAIL and not (g.repaired_by and g.culprits)]
     if not wrong:
         return None
@@ -45,6 +49,13 @@ def _broken(finding: Finding, run: Evidence) -> Verdict | None:
     gradient = max(wrong, key=lambda each: (bool(each.consumed_at), each.relative_error or 0.0))
     reason = f"{comparison(gradient)}: what passes here has no adjoint, and no repair of what is there makes them agree"
     return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures_of(gradient))
+
+
+def _stops_here(gradient: Gradient, finding: Finding, run: Evidence) -> bool:
+    """Whether the gradient is right for all but what the finding speaks of, and nothing else was held constant."""
+    launched = [label.span for label in finding.labels if label.role in (Role.WRITE, Role.LAUNCH)]
+    here = spots((finding.span, finding.anchor.write, *launched))
+    return bool(gradient.culprits) and all(run.spots_of(culprit.writer) & here for culprit in gradient.culprits)
 
 
 def _parted(finding: Finding, run: Evidence) -> Verdict | None:

@@ -167,7 +167,7 @@ class Judge:
         if found.status in (GradientStatus.FAIL, GradientStatus.INCONCLUSIVE):
             held = self._off_tape.held_constant(group, found)
             if held is not None:
-                return self._record(group, held, signature="held-constant")
+                return self._record(group, held.measurement, culprits=held.culprits, signature="held-constant")
         loop = self._host_loop.found(group, window, found)
         if loop:
             ruled = self._host_loop.arbitrated(group, window, found)

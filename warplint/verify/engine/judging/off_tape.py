@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from warplint.finding import Repair
 from warplint.verify.engine.differences.finite_difference import OutOfBudget
 from warplint.verify.engine.differences.measure import FULL, LESS, Measurement, Measurer, inconclusive, otherwise, shown
 from warplint.verify.engine.execution.memory import Memory
-from warplint.verify.engine.execution.operations import KernelCall, NativeCall
+from warplint.verify.engine.execution.operations import KernelCall, NativeCall, Operation
+from warplint.verify.engine.judging.culprits import places
 from warplint.verify.engine.replaying.groups import Group
 from warplint.verify.engine.replaying.replay import Machine, NotExact
 from warplint.verify.engine.replaying.windows import Window
-from warplint.verify.records import GradientStatus
+from warplint.verify.records import Culprit, GradientStatus
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is so with operations held as they came out; ``cut`` are those between the tape's recordings that cut it."""
+
+    measurement: Measurement
+    cut: tuple[Operation, ...] = ()
+
+    @property
+    def culprits(self) -> tuple[Culprit, ...]:
+        """Where the gradient stops, each statement once: whether it is meant to, only the program's author knows."""
+        stacks = dict.fromkeys(places(operation.stack) for operation in self.cut)
+        return tuple(Culprit(Repair.TAPED, writer=stack) for stack in stacks)
 
 
 @dataclass(frozen=True)
@@ -22,7 +38,7 @@ class OffTape:
     machine: Machine
     measurer: Measurer
 
-    def held_constant(self, group: Group, found: Measurement) -> Measurement | None:
+    def held_constant(self, group: Group, found: Measurement) -> Held | None:
         """Does the gradient agree when what no tape recorded is held as it came out?
 
         Of what came before the tape was entered, that is collected data, and the gradient is right; of what ran between
@@ -39,17 +55,18 @@ class OffTape:
                 f"with what was computed before the tape held constant ({shown(self.machine.log[before[0]])}), as data"
             )
             if again.status is GradientStatus.PASS:
-                return otherwise(again, GradientStatus.PASS, f"{reason}: {again.reason}")
+                return Held(otherwise(again, GradientStatus.PASS, f"{reason}: {again.reason}"))
             if again.status is GradientStatus.INCONCLUSIVE:
-                return otherwise(found, GradientStatus.INCONCLUSIVE, f"{reason}: {again.reason}")
+                return Held(otherwise(found, GradientStatus.INCONCLUSIVE, f"{reason}: {again.reason}"))
         if len(off_tape) == len(before) or self._holding(group, off_tape).status is not GradientStatus.PASS:
             return None
-        first = shown(self.machine.log[next(index for index in off_tape if index >= opened)])
+        between = [self.machine.log[index] for index in off_tape if index >= opened]
+        first = shown(between[0])
         reason = (
             f"as the program computes it the difference is {found.fd:.5g}, the tape {found.ad:.5g}; with what no tape "
             f"recorded held constant ({first}) they agree: a surrogate, or launches forgotten on it"
         )
-        return otherwise(found, GradientStatus.INCONCLUSIVE, reason)
+        return Held(otherwise(found, GradientStatus.INCONCLUSIVE, reason), tuple(between))
 
     def _holding(self, group: Group, held: Sequence[int]) -> Measurement:
         try:
