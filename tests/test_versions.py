@@ -10,10 +10,12 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from installed import environment
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 INTERPRETERS = [each for each in os.environ.get("WARPLINT_INTERPRETERS", "").split(os.pathsep) if each]
@@ -79,7 +81,9 @@ def told(interpreter: str, folder: Path, *words: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "warplint", *words, "--python", interpreter, "--format", "json", "--no-cache"]
     if "gradcheck" in words:
         command = [*command[:-1], "--", interpreter, "program.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as metadata:
+        variables = environment(Path(metadata))
+        done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

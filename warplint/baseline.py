@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warplint.config import ConfigError
 from warplint.finding import Finding
 
 VERSION = 1
@@ -24,7 +25,7 @@ Key = tuple[str, str, str]
 LinesOf = Callable[[str], Sequence[str]]
 
 
-class BaselineError(Exception):
+class BaselineError(ConfigError):
     """A baseline that cannot be used. The message names the file."""
 
 

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from warplint import __version__
-from warplint.baseline import BaselineError
 from warplint.config import ConfigError
 from warplint.discovery import DiscoveryError
 from warplint.finding import Severity
@@ -36,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _prepare_streams()
     try:
         return _dispatch(words)
-    except (BaselineError, ConfigError, DiscoveryError, RegistryError, UsageError) as error:
+    except (ConfigError, DiscoveryError, RegistryError, UsageError) as error:
         print(f"warplint: error: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any
 from .mutators import Mutant, mutants
 from .oracle import Truth, truth
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAMS = Path(__file__).parent / "programs"
 KERNELS = "mutation_kernels.py"
 
@@ -83,7 +84,8 @@ def judged(cases: Sequence[tuple[Mutant, Truth]], folder: Path) -> list[Case]:
         shutil.copy(PROGRAMS / KERNELS, (folder / name).parent)
         (folder / name).write_text(mutant.text, encoding="utf-8")
     words = [sys.executable, "-m", "warplint", "--verify", "--no-cache", "--format", "json", *names]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "rules")))}
+    done = subprocess.run(words, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     if not done.stdout:
         raise RuntimeError(done.stderr)
     told = json.loads(done.stdout)
@@ -116,6 +118,11 @@ def _lines_in(finding: Mapping[str, Any], name: str) -> set[int]:
     }
 
 
+def alarms(cases: Sequence[Case]) -> list[Case]:
+    """The right programs that were called wrong."""
+    return [case for case in cases if case.truth is Truth.RIGHT and case.answer.wrong]
+
+
 def table(cases: Sequence[Case]) -> str:
     """The counts by kind, and the mutants that were missed, misplaced or called wrong for nothing."""
     kinds = dict.fromkeys(case.mutant.kind for case in cases)
@@ -128,7 +135,7 @@ def table(cases: Sequence[Case]) -> str:
         undecided = [case for case in wrong if not case.answer.wrong and case.answer.undecided]
         lines.append(
             f"{kind:24} {len(wrong):6} {len(detected):9} {sum(case.answer.placed for case in detected):7} "
-            f"{len(undecided):10} {len(right):6} {sum(case.answer.wrong for case in right):7}"
+            f"{len(undecided):10} {len(right):6} {len(alarms(mine)):7}"
         )
     return "\n".join(lines)
 
@@ -155,8 +162,7 @@ def main() -> int:
         if missed or (case.truth is Truth.RIGHT and case.answer.wrong):
             lines = sorted(case.mutant.lines)
             print(f"{case.file}: {case.mutant.kind}, {case.truth.value}, {case.answer}, lines {lines}")
-    counts = Counter(case.truth for case in cases if case.answer.wrong)
-    return 1 if counts[Truth.RIGHT] else 0
+    return 1 if alarms(cases) else 0
 
 
 if __name__ == "__main__":

@@ -87,7 +87,6 @@ def _explain(program: Program) -> str:
 
 
 _FRAME = re.compile(r'^\s*File "(?P<path>.+)", line (?P<line>\d+)(?: in (?P<function>.+))?$')
-_OWN = ("/warplint/runner/", "/warplint/verify/", "/warplint/builds/")
 _LIBRARY = ("/warp/_src/", "/warp/context.py", "/lib/python", "<frozen", "<string>")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warplint import registry
-from warplint.finding import Finding, Repair, Role, Span
+from warplint.finding import Draw, Finding, Repair, Role, Span
 from warplint.runner.result import RunResult
 from warplint.trace import events
 from warplint.verify.places import Places
@@ -193,13 +193,18 @@ def _proving_repairs(finding: Finding) -> frozenset[Repair] | None:
     return rule.repairs if rule is not None else None
 
 
+def draws_of(finding: Finding) -> tuple[Draw, ...]:
+    """The inputs that the finding's rule asks for: it speaks of points, and of nothing else."""
+    rule = registry.rule_of(finding.code)
+    return rule.draws if rule is not None else ()
+
+
 def checks_of(finding: Finding, checks: Iterable[KernelCheck]) -> tuple[KernelCheck, ...]:
     """Those checks of the finding's kernel that are about its claim: the arguments it speaks of, inputs it is about."""
     kernel = finding.anchor.kernel
     if kernel is None:
         return ()
-    rule = registry.rule_of(finding.code)
-    draws = (None, *rule.draws) if rule is not None else (None,)
+    draws = (None, *draws_of(finding))
     return tuple(
         check
         for check in checks

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from warplint import registry
 from warplint.builds.count import Comparison
-from warplint.finding import Draw, Experiment, Finding, Severity, Source, Status, TapeClaim, Verdict
+from warplint.finding import Experiment, Finding, Severity, Source, Status, TapeClaim, Verdict
 from warplint.verify.adjoint_verdicts import by_adjoint_check
 from warplint.verify.build_verdicts import by_build_count
-from warplint.verify.evidence import Evidence, checks_of, spot, spots
+from warplint.verify.evidence import Evidence, checks_of, draws_of, spot, spots
 from warplint.verify.figures import REPAIRING, comparison, figures_of, leaf_name, number, one_sided, repairing
 from warplint.verify.flat_verdicts import by_flat_gradient
 from warplint.verify.point_verdicts import by_point
@@ -243,7 +243,7 @@ def _unrecorded(finding: Finding, measured: Measurements) -> Verdict | None:
         verdict = _checked(found)
         how = "no gradient passed through it" if launched else "no run reached it"
         verdict = replace(verdict, reason=f"{how}; alone, on inputs made for it: {verdict.reason}")
-        draws = _draws(finding)
+        draws = draws_of(finding)
         if verdict.status is Status.REFUTED and draws:
             words = ", ".join(draw.value for draw in draws)
             reason = f"{verdict.reason}; {words} were tried, but the points of a program may be others"
@@ -259,12 +259,6 @@ def _unrecorded(finding: Finding, measured: Measurements) -> Verdict | None:
         return Verdict(Status.NOT_REACHED, why, Experiment.KERNEL_CHECK)
     why = launched[0].result.problem or "no gradient passed through it"
     return Verdict(Status.INCONCLUSIVE, f"the kernel ran, but was not checked: {why}", Experiment.KERNEL_CHECK)
-
-
-def _draws(finding: Finding) -> tuple[Draw, ...]:
-    """The inputs that the finding's rule asks for: it speaks of points, and of nothing else."""
-    rule = registry.rule_of(finding.code)
-    return rule.draws if rule is not None else ()
 
 
 def _checked(checks: Sequence[KernelCheck]) -> Verdict:

@@ -232,7 +232,6 @@ class CopyEntry:
     dest: Any
     source: Any
     dest_offset: int
-    source_offset: int
     count: int
 
 
@@ -245,9 +244,7 @@ def copy_entry(function: Callable[[], Any]) -> CopyEntry | None:
     held = {name: cell.cell_contents for name, cell in cells}
     if not {"dest", "src"} <= set(held):
         return None
-    return CopyEntry(
-        held["dest"], held["src"], held.get("dest_offset", 0), held.get("src_offset", 0), held.get("count", 0)
-    )
+    return CopyEntry(held["dest"], held["src"], held.get("dest_offset", 0), held.get("count", 0))
 
 
 def struct_fields(value: Any) -> dict[str, Any] | None:
