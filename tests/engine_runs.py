@@ -4,7 +4,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from warplint.finding import Repair
+from warplint.proof import Repair
 from warplint.runner.command import parse
 from warplint.runner.process import Limits
 from warplint.runner.result import RunResult

@@ -3,7 +3,7 @@
 import pytest
 from engine_runs import judged, repairing
 
-from warplint.finding import Repair
+from warplint.proof import Repair
 from warplint.verify.records import GradientStatus
 
 pytestmark = pytest.mark.warp

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from engine_runs import judged
 
-from warplint.finding import Repair
+from warplint.proof import Repair
 from warplint.verify.records import GradientStatus
 
 pytestmark = pytest.mark.warp

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warplint.finding import Draw
+from warplint.proof import Draw
 from warplint.runner.process import Limits
 from warplint.runner.protocol import KernelTarget
 from warplint.runner.run import RunOptions, check_kernels

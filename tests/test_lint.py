@@ -10,8 +10,9 @@ import pytest
 from warplint import hygiene
 from warplint.cache import Cache, fingerprint
 from warplint.config import Settings
-from warplint.finding import Experiment, Finding, Label, Role, Severity, Source, Span
+from warplint.finding import Finding, Label, Role, Severity, Source, Span
 from warplint.lint import Engine, LintResult, lint, project_of
+from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.source import SourceFile
 from warplint.trace.events import Frame, TapeCreated, Trace

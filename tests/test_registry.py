@@ -10,7 +10,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from warplint import registry
-from warplint.finding import Experiment, Severity
+from warplint.finding import Severity
+from warplint.proof import Experiment
 from warplint.rule import Group, Rule
 
 OPTIONAL = "Fix"

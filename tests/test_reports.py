@@ -11,20 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from warplint import hygiene
-from warplint.finding import (
-    Applicability,
-    Edit,
-    Experiment,
-    Finding,
-    Fix,
-    Label,
-    Role,
-    Severity,
-    Source,
-    Span,
-    Status,
-    Verdict,
-)
+from warplint.finding import Applicability, Edit, Finding, Fix, Label, Role, Severity, Source, Span, Status, Verdict
+from warplint.proof import Experiment
 from warplint.report import words
 from warplint.report.look import Look, wants_colour
 from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Report, Verification

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from warplint.finding import Repair
+from warplint.proof import Repair
 from warplint.runner import answers
 from warplint.runner.command import CommandError, find_interpreter, parse
 from warplint.runner.protocol import Entry, EntryKind, KernelTarget, Purpose, Request, read_request, write_request

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from warplint.finding import Anchor, Experiment, Finding, Label, Repair, Role, Severity, Source, Span, Status
+from warplint.finding import Anchor, Finding, Label, Role, Severity, Source, Span, Status
 from warplint.project import Project
+from warplint.proof import Experiment, Repair
 from warplint.runner.process import Exit
 from warplint.runner.protocol import Purpose
 from warplint.runner.result import RunResult

@@ -9,8 +9,9 @@ import pytest
 
 from warplint.config import Settings
 from warplint.discovery import discover
-from warplint.finding import Anchor, Draw, Finding, Severity, Span
+from warplint.finding import Anchor, Finding, Severity, Span
 from warplint.project import Project
+from warplint.proof import Draw
 from warplint.runner.protocol import Entry, EntryKind, KernelTarget
 from warplint.verify.plan import is_program, kernel_targets, plan, reaches
 

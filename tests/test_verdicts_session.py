@@ -12,7 +12,8 @@ from test_verdicts_judging import TEXT, gradient, overwritten, ping_pong, trace
 
 from warplint.config import Settings, VerifySettings
 from warplint.discovery import discover
-from warplint.finding import Repair, Severity, Status
+from warplint.finding import Severity, Status
+from warplint.proof import Repair
 from warplint.report.model import GradientCheck
 from warplint.verify.records import GradientStatus, Note, Program, to_json
 from warplint.verify.session import gradcheck, verify

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from warplint import baseline, catalogue, config
 from warplint.config import Settings
 from warplint.discovery import Discovered, discover
-from warplint.finding import Applicability, Experiment, Finding, Source, Status
+from warplint.finding import Applicability, Finding, Source, Status
+from warplint.proof import Experiment
 from warplint.report import words
 from warplint.report.look import Look, wants_colour
 from warplint.report.model import Report, Verification

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warplint.finding import BuildHarm, Draw, Experiment, Finding, Repair, Severity, Source, TapeClaim
+from warplint.finding import Finding, Severity, Source
+from warplint.proof import BuildHarm, Draw, Experiment, Repair, TapeClaim
 
 if TYPE_CHECKING:  # a rule's declaration is read far more often than its detector runs
     from warplint.trace.dataflow import Dataflow

@@ -45,7 +45,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Severity, Span
+from warplint.finding import Anchor, Finding, Severity, Span
+from warplint.proof import BuildHarm, Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import CacheCleared, ConfigSet, KernelDeclared, Launch, ModuleLoaded, Trace
 from warplint_rules import wording

@@ -46,7 +46,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Repair, Role, Severity
+from warplint.finding import Finding, Role, Severity
+from warplint.proof import Experiment, Repair
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.flow.repeats import Harm, Reentry, Repeat

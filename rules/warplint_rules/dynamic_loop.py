@@ -62,8 +62,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from warplint.finding import Experiment, Finding, Severity
+from warplint.finding import Finding, Severity
 from warplint.kernels.summary import LEFT_BEHIND, OUT_OF_ORDER, KernelFault, KernelFaultKind
+from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Kernel, Launch

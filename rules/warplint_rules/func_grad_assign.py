@@ -47,8 +47,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Severity
+from warplint.finding import Finding, Severity
 from warplint.kernels.summary import KernelFault, KernelFaultKind
+from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint_rules import kernel_faults
 

@@ -54,7 +54,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warplint.finding import Anchor, Experiment, Finding, Label, Role, Severity
+from warplint.finding import Anchor, Finding, Label, Role, Severity
+from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import ConfigSet, Launch, Trace
 from warplint.trace.flow.module_lives import ModuleLife, assigned_next, module_lives, values_before

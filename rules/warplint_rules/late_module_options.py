@@ -46,7 +46,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Label, Role, Severity
+from warplint.finding import Anchor, Finding, Label, Role, Severity
+from warplint.proof import BuildHarm, Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Kernel, KernelDeclared, Launch, ModuleOptionsSet, Trace
 from warplint.trace.flow.module_lives import module_lives, rebuilds

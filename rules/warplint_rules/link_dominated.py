@@ -41,7 +41,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Severity, Source
+from warplint.finding import Anchor, Finding, Severity, Source
+from warplint.proof import BuildHarm, Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import ModuleLoaded, Trace
 from warplint_rules import wording

@@ -41,7 +41,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity
+from warplint.finding import Anchor, Finding, Role, Severity
+from warplint.proof import BuildHarm, Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Launch, LoadsAsked, Trace
 from warplint_rules import wording

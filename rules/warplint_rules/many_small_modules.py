@@ -39,7 +39,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity
+from warplint.finding import Anchor, Finding, Role, Severity
+from warplint.proof import BuildHarm, Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Kernel, Launch, ModuleCreated, ModuleLoaded, Trace
 from warplint.trace.flow.module_lives import ModuleLife, module_lives

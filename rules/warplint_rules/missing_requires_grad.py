@@ -55,7 +55,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from warplint.finding import Applicability, Experiment, Finding, Fix, KeywordChange, Repair, Role, Severity
+from warplint.finding import Applicability, Finding, Fix, KeywordChange, Role, Severity
+from warplint.proof import Experiment, Repair
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Frame, Memory

@@ -48,8 +48,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Anchor, Experiment, Finding, Role, Severity
+from warplint.finding import Anchor, Finding, Role, Severity
 from warplint.kernels.summary import NonsmoothPoint, PointKind
+from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.flow.points import LaunchedPoint

@@ -42,7 +42,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Role, Severity, Span
+from warplint.finding import Finding, Role, Severity, Span
+from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.flow.assigned_gradients import AssignedGradient

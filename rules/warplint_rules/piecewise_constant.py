@@ -48,7 +48,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Anchor, Experiment, Finding, Role, Severity
+from warplint.finding import Anchor, Finding, Role, Severity
+from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.flow.gradients import FlatLeaf

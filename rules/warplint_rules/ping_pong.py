@@ -51,7 +51,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Repair, Severity, Span
+from warplint.finding import Finding, Severity, Span
+from warplint.proof import Experiment, Repair
 from warplint.rule import Context, Group, Rule
 from warplint.trace.flow.overwrites import Overwrite
 from warplint_rules import destroyed, wording

@@ -39,7 +39,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity, Source
+from warplint.finding import Anchor, Finding, Role, Severity, Source
+from warplint.proof import BuildHarm, Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import ModuleLoaded, Trace
 from warplint_rules import wording

@@ -37,7 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Role, Severity, TapeClaim
+from warplint.finding import Finding, Role, Severity
+from warplint.proof import Experiment, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.flow.lost_updates import LostUpdate

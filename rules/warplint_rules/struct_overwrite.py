@@ -40,7 +40,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Severity, Span, TapeClaim
+from warplint.finding import Finding, Severity, Span
+from warplint.proof import Experiment, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.flow.overwrites import Overwrite
 from warplint_rules import destroyed, neighbours

@@ -43,7 +43,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Anchor, Experiment, Finding, Role, Severity, Source
+from warplint.finding import Anchor, Finding, Role, Severity, Source
+from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import UnconvergedSolver

@@ -62,7 +62,8 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from warplint.finding import Anchor, Applicability, Experiment, Finding, Fix, KeywordChange, Role, Severity, Span
+from warplint.finding import Anchor, Applicability, Finding, Fix, KeywordChange, Role, Severity, Span
+from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Kernel, KernelDeclared, Launch, ModuleOptionsSet, Trace
 from warplint.trace.flow.module_lives import ModuleLife, module_lives, options_of, stable_kernels

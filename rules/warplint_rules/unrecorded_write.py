@@ -41,7 +41,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Repair, Severity, Span, TapeClaim
+from warplint.finding import Finding, Severity, Span
+from warplint.proof import Experiment, Repair, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Copy, Launch

@@ -46,8 +46,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warplint.finding import Anchor, BuildHarm, Experiment, Finding, Role, Severity
+from warplint.finding import Anchor, Finding, Role, Severity
 from warplint.kernels.unrolling import UnrolledLoop, unrolled_loops
+from warplint.proof import BuildHarm, Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.events import Kernel, Launch
 from warplint_rules import wording

@@ -46,8 +46,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warplint.finding import Anchor, Experiment, Finding, Label, Role, Severity, Source
+from warplint.finding import Anchor, Finding, Label, Role, Severity, Source
 from warplint.kernels.summary import KernelFaultKind
+from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Launch, RefutedAdjoint

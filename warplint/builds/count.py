@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from warplint.builds.remedy import harm_of, remedied
-from warplint.finding import BuildHarm, Finding
+from warplint.finding import Finding
 from warplint.project import Project
+from warplint.proof import BuildHarm
 from warplint.runner import RunOptions, RunResult, run
 from warplint.runner.command import Command
 from warplint.runner.protocol import Purpose

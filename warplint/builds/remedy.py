@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from warplint import registry
-from warplint.finding import Applicability, BuildHarm, Edit, Finding, Fix, KeywordChange, Role, Span
+from warplint.finding import Applicability, Edit, Finding, Fix, KeywordChange, Role, Span
 from warplint.fix.edits import SourceOf, with_edits
 from warplint.fix.plan import plan
 from warplint.project import Project
+from warplint.proof import BuildHarm
 from warplint.source import SourceFile, Unreadable, span_of
 
 _TRIED = (Applicability.SAFE, Applicability.UNSAFE)

@@ -37,7 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Severity, Span
+from warplint.finding import Finding, Severity, Span
+from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.suppression import Suppression
 

@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from warplint.finding import Applicability, Experiment, Finding, Severity, Status, Verdict
+from warplint.finding import Applicability, Finding, Severity, Status, Verdict
+from warplint.proof import Experiment
 from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Report
 
 EXPERIMENTS: Mapping[Experiment, str] = {

@@ -41,7 +41,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from warplint.finding import Draw
+from warplint.proof import Draw
 from warplint.verify.records import to_json
 
 RUN_VARIABLE = "WARPLINT_RUN"

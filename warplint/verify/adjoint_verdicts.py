@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from warplint.finding import Experiment, Finding, Status, Verdict
+from warplint.finding import Finding, Status, Verdict
+from warplint.proof import Experiment
 from warplint.verify.evidence import Evidence, spot, spot_of
 from warplint.verify.figures import comparison, figures_of, leaf_name, number
 from warplint.verify.records import AdjointCheck, GradientStatus

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from warplint.builds.count import Builds
-from warplint.finding import BuildHarm, Finding, Status
+from warplint.finding import Finding, Status
+from warplint.proof import BuildHarm
 from warplint.report import words
 from warplint.verify.evidence import Evidence, spot, spots
 from warplint.verify.records import KernelSeen, LaunchSeen, ModuleLoad, ModuleOptionsSeen

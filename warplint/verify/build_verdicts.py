@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from warplint.builds.count import Builds, Comparison
 from warplint.builds.remedy import harm_of
-from warplint.finding import BuildHarm, Experiment, Finding, Role, Span, Status, Verdict
+from warplint.finding import Finding, Role, Span, Status, Verdict
+from warplint.proof import BuildHarm, Experiment
 from warplint.report import words
 from warplint.verify.build_harms import JUDGED, Counted
 from warplint.verify.evidence import Evidence, Spot, spot_of, spots

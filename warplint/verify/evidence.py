@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warplint import registry
-from warplint.finding import Draw, Finding, Repair, Role, Span
+from warplint.finding import Finding, Role, Span
+from warplint.proof import Draw, Repair
 from warplint.runner.result import RunResult
 from warplint.trace import events
 from warplint.verify.places import Places

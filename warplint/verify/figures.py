@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from warplint.finding import Repair
+from warplint.proof import Repair
 from warplint.verify.records import Gradient
 
 REPAIRING = {

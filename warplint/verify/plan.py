@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from warplint.discovery import Discovered
-from warplint.finding import Draw, Finding
+from warplint.finding import Finding
 from warplint.imports import ImportClosure, imported_names
 from warplint.names import absolute_module
 from warplint.project import Module, Project
+from warplint.proof import Draw
 from warplint.runner.command import Command, CommandError, for_script, parse
 from warplint.runner.protocol import Entry, EntryKind, KernelTarget
 from warplint.source import Unreadable

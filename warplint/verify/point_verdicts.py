@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from warplint.finding import Experiment, Finding, Severity, Status, Verdict
+from warplint.finding import Finding, Severity, Status, Verdict
+from warplint.proof import Experiment
 from warplint.verify.evidence import Evidence
 from warplint.verify.figures import comparison, figures_of, leaf_name, number, one_sided
 from warplint.verify.records import Gradient, GradientStatus, KernelCheck

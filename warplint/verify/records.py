@@ -13,7 +13,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any
 
-from warplint.finding import Draw, Repair
+from warplint.proof import Draw, Repair
 from warplint.verify.build_records import CacheClearedSeen as CacheClearedSeen
 from warplint.verify.build_records import ConfigSeen as ConfigSeen
 from warplint.verify.build_records import KernelContent as KernelContent

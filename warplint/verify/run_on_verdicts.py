@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from warplint.finding import Experiment, Finding, Status, Verdict
+from warplint.finding import Finding, Status, Verdict
+from warplint.proof import Experiment
 from warplint.verify.evidence import Evidence, spot, spots
 from warplint.verify.figures import number
 from warplint.verify.records import UnconvergedLoop

@@ -12,9 +12,10 @@ from warplint import catalogue
 from warplint.builds.count import Builds, Comparison, compare
 from warplint.config import Settings
 from warplint.discovery import Discovered
-from warplint.finding import Experiment, Finding, Status, Verdict
+from warplint.finding import Finding, Status, Verdict
 from warplint.lint import judge as apply_rules
 from warplint.project import Project
+from warplint.proof import Experiment
 from warplint.report import words
 from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Verification
 from warplint.rule import Rule

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from warplint import registry
-from warplint.finding import Experiment, Finding, Role, Status, TapeClaim, Verdict
+from warplint.finding import Finding, Role, Status, Verdict
+from warplint.proof import Experiment, TapeClaim
 from warplint.verify.evidence import Evidence, spots
 from warplint.verify.figures import comparison, figures_of, leaf_name, number
 from warplint.verify.records import AdjointCheck, BackwardSeen, Gradient, GradientStatus, Unread

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from warplint import registry
 from warplint.builds.count import Comparison
-from warplint.finding import Experiment, Finding, Severity, Source, Status, TapeClaim, Verdict
+from warplint.finding import Finding, Severity, Source, Status, Verdict
+from warplint.proof import Experiment, TapeClaim
 from warplint.verify.adjoint_verdicts import by_adjoint_check
 from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.evidence import Evidence, checks_of, draws_of, spot, spots

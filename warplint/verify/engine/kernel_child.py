@@ -19,7 +19,7 @@ from typing import Any
 
 import warp
 
-from warplint.finding import Draw
+from warplint.proof import Draw
 from warplint.runner.protocol import Channel, KernelTarget, Request
 from warplint.verify.engine.kernels.apart import in_a_fork
 from warplint.verify.engine.kernels.kernel_check import ArgumentCheck

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from warplint.finding import Repair
+from warplint.proof import Repair
 from warplint.verify.engine.execution.memory import CodeStack, Memory, Range
 from warplint.verify.engine.execution.operations import HostWrite, KernelCall, NativeCall, Operation, TapeRecord
 from warplint.verify.engine.judging.repairs import Measured

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from warplint.finding import Repair
+from warplint.proof import Repair
 from warplint.verify.engine.differences.finite_difference import OutOfBudget
 from warplint.verify.engine.differences.measure import (
     FULL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from warplint.finding import Repair
+from warplint.proof import Repair
 from warplint.verify.engine.differences.finite_difference import OutOfBudget
 from warplint.verify.engine.differences.measure import FULL, LESS, Measurement, Measurer, inconclusive, otherwise, shown
 from warplint.verify.engine.execution.memory import Memory

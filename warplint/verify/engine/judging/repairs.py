@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warplint.finding import Repair
+from warplint.proof import Repair
 from warplint.verify.engine.differences.directions import DirectionVector, is_kinked
 from warplint.verify.engine.execution.operations import HostWrite, KernelCall, NativeCall
 from warplint.verify.engine.replaying.adjoint import BackwardPass

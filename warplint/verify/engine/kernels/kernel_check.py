@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warplint.finding import Draw
+from warplint.proof import Draw
 from warplint.verify.engine.differences.directions import (
     DirectionVector,
     coordinate,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import warp
 
-from warplint.finding import Draw
+from warplint.proof import Draw
 from warplint.verify.engine.kernels.kernel_check import ArgumentCheck, State, check_operation, weightiest
 from warplint.verify.engine.kernels.made_inputs import MadeArray, MadeInputs, Unmakeable, make_inputs
 from warplint.verify.engine.warp_types import Types, overloads_kept, signatures_of

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import warp
 
-from warplint.finding import Draw
+from warplint.proof import Draw
 from warplint.verify.engine.warp_values import fields_of_struct
 
 wp: Any = warp

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warplint.finding import Repair
+from warplint.proof import Repair
 from warplint.verify.engine.execution.accesses import Access, view_of
 from warplint.verify.engine.execution.memory import Bytes, Contents, Memory, Range
 from warplint.verify.engine.execution.operations import (
