@@ -33,7 +33,7 @@ def engine(folder: Path, child: str) -> Path:
     package = folder / "package" / "warplint"
     source = Path(sys.modules["warplint"].__file__ or "").parent
     (package / "verify" / "engine").mkdir(parents=True)
-    for name in ("__init__.py", "finding.py"):
+    for name in ("__init__.py", "finding.py", "proof.py"):
         shutil.copy(source / name, package)
     shutil.copytree(source / "runner", package / "runner")
     for name in ("__init__.py", "records.py", "build_records.py"):

@@ -50,14 +50,6 @@ with wp.Tape() as tape:
     wp.launch(step, dim=1, inputs=[b], outputs=[a])
 tape.backward(a)
 """
-EXPERIMENTS = {
-    "NVW101": Experiment.FINITE_DIFFERENCE,
-    "NVW110": Experiment.FINITE_DIFFERENCE,
-    "NVW201": Experiment.KERNEL_CHECK,
-    "NVW205": Experiment.NONSMOOTH_POINT,
-    "NVW301": Experiment.OPTION_VALUE,
-    "NVW900": Experiment.NONE,
-}
 
 
 @pytest.fixture
@@ -125,7 +117,7 @@ def ping_pong(path: str, line: int = 12) -> Finding:
 
 
 def verdict(finding: Finding, *runs: Evidence, alone: tuple[KernelCheck, ...] = ()) -> Finding:
-    (judged,) = judge([finding], Measurements(runs, alone), EXPERIMENTS)
+    (judged,) = judge([finding], Measurements(runs, alone))
     return judged
 
 
@@ -241,16 +233,16 @@ def test_a_missing_gradient_is_confirmed_by_its_allocation(program):
 def test_a_finding_only_the_run_shows_is_added_unless_the_run_refutes_it(program):
     seen = ping_pong(program)
     failed = gradient(program, GradientStatus.FAIL, repaired_by=(Repair.MEMORY,), culprits=(overwritten(program),))
-    (added,) = judge([], Measurements((evidence(program, failed, findings=(seen,)),)), EXPERIMENTS)
+    (added,) = judge([], Measurements((evidence(program, failed, findings=(seen,)),)))
     assert (added.source, added.severity) == (Source.RUNTIME, Severity.ERROR)
     passed = gradient(program, GradientStatus.PASS)
-    assert judge([], Measurements((evidence(program, passed, findings=(seen,)),)), EXPERIMENTS) == ()
+    assert judge([], Measurements((evidence(program, passed, findings=(seen,)),))) == ()
 
 
 def test_static_and_recorded_findings_of_one_fault_are_one(program):
     static = replace(ping_pong(program), span=Span(program, 2))  # the swap; the run only sees the launch
     failed = gradient(program, GradientStatus.FAIL, repaired_by=(Repair.MEMORY,), culprits=(overwritten(program),))
-    (judged,) = judge([static], Measurements((evidence(program, failed, findings=(ping_pong(program),)),)), EXPERIMENTS)
+    (judged,) = judge([static], Measurements((evidence(program, failed, findings=(ping_pong(program),)),)))
     assert (judged.source, judged.span.line) == (Source.STATIC, 2)
     assert judged.verdict is not None
     assert judged.verdict.status is Status.CONFIRMED

@@ -167,7 +167,7 @@ def test_a_kernel_to_check_alone_can_be_imported_without_running_its_program(pro
         Finding("NVW201", "n", Severity.WARNING, Span(path, 4), "m", anchor=Anchor(kernel=Span(path, line)))
         for path, line in (("pkg/kernels.py", 3), ("pkg/kernels.py", 2), ("guarded.py", 3), ("launching.py", 3))
     ]
-    targets = kernel_targets(found, Project.for_paths(["."]), {})
+    targets = kernel_targets(found, Project.for_paths(["."]))
     assert targets == (
         KernelTarget(str(tmp_path / "pkg/kernels.py"), 3, "k", "pkg.kernels", str(tmp_path)),
         KernelTarget(str(tmp_path / "guarded.py"), 3, "k", "guarded", str(tmp_path)),
@@ -178,11 +178,10 @@ def test_a_kernel_is_checked_once_on_all_inputs_that_its_findings_ask_for(projec
     project({"k.py": KERNEL}, ".")
     found = [
         Finding(code, "n", Severity.WARNING, Span("k.py", 4), "m", anchor=Anchor(kernel=Span("k.py", 3)))
-        for code in ("NVW201", "NVW204", "NVW205")
+        for code in ("NVW201", "NVW204", "NVW204")
     ]
-    draws = {"NVW204": (Draw.ZEROS, Draw.LARGE), "NVW205": (Draw.TIES, Draw.ZEROS)}
-    (target,) = kernel_targets(found, Project.for_paths(["."]), draws)
-    assert target.draws == (Draw.ZEROS, Draw.LARGE, Draw.TIES)
+    (target,) = kernel_targets(found, Project.for_paths(["."]))
+    assert target.draws == (Draw.ZEROS, Draw.LARGE)
 
 
 @pytest.mark.parametrize(

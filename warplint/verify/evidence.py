@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from warplint import registry
 from warplint.finding import Finding, Role, Span
-from warplint.proof import Draw, Repair
+from warplint.proof import Repair
 from warplint.runner.result import RunResult
 from warplint.trace import events
+from warplint.verify.declared import draws_of, repairs_of
 from warplint.verify.places import Places
 from warplint.verify.records import BackwardSeen, Culprit, Gradient, KernelCheck, MemorySeen, Place
 from warplint.verify.trace_of import Recorded
@@ -142,7 +142,7 @@ class Evidence:
 
     def names(self, culprit: Culprit, finding: Finding) -> bool:
         """Whether what a successful repair points to is what the finding claims."""
-        proving = _proving_repairs(finding)
+        proving = repairs_of(finding)
         if proving is not None and culprit.repair not in proving:
             return False
         if not (culprit.alone or (culprit.effect or 0.0) > 0.01):
@@ -187,17 +187,6 @@ class Evidence:
     def spots_of(self, stack: tuple[Place, ...]) -> frozenset[Spot]:
         """The places of a child's stack, comparable with those of spans."""
         return spots(frame.span for frame in self.places.stack(stack))
-
-
-def _proving_repairs(finding: Finding) -> frozenset[Repair] | None:
-    rule = registry.rule_of(finding.code)
-    return rule.repairs if rule is not None else None
-
-
-def draws_of(finding: Finding) -> tuple[Draw, ...]:
-    """The inputs that the finding's rule asks for: it speaks of points, and of nothing else."""
-    rule = registry.rule_of(finding.code)
-    return rule.draws if rule is not None else ()
 
 
 def checks_of(finding: Finding, checks: Iterable[KernelCheck]) -> tuple[KernelCheck, ...]:

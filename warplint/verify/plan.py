@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,10 +13,10 @@ from warplint.finding import Finding
 from warplint.imports import ImportClosure, imported_names
 from warplint.names import absolute_module
 from warplint.project import Module, Project
-from warplint.proof import Draw
 from warplint.runner.command import Command, CommandError, for_script, parse
 from warplint.runner.protocol import Entry, EntryKind, KernelTarget
 from warplint.source import Unreadable
+from warplint.verify.declared import draws_of
 from warplint.verify.test_files import has_tests, is_named_as_tests, run_tests
 
 NEVER_RUN = frozenset({"setup.py", "conftest.py", "noxfile.py", "__init__.py"})
@@ -112,13 +112,8 @@ def reaches(command: Command, path: str, project: Project) -> bool:
     return module is None or os.path.realpath(path) in _files(ImportClosure(project).of(module))
 
 
-def kernel_targets(
-    findings: Iterable[Finding], project: Project, draws: Mapping[str, tuple[Draw, ...]]
-) -> tuple[KernelTarget, ...]:
-    """The kernels that these findings stand in, as a child can import them; each once.
-
-    ``draws``: the inputs that each rule asks for, by code.
-    """
+def kernel_targets(findings: Iterable[Finding], project: Project) -> tuple[KernelTarget, ...]:
+    """The kernels that these findings stand in, as a child can import them; each once."""
     targets: dict[tuple[str, int], KernelTarget] = {}
     for finding in findings:
         span = finding.anchor.kernel
@@ -127,7 +122,7 @@ def kernel_targets(
             continue
         node = _function_at(module.tree, span.line)
         if node is not None and _importable(module, project):
-            root, wanted = _import_root(module), draws.get(finding.code, ())
+            root, wanted = _import_root(module), draws_of(finding)
             known = targets.get((span.path, node.lineno))
             if known is not None:
                 wanted = tuple(dict.fromkeys((*known.draws, *wanted)))

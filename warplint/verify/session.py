@@ -24,6 +24,7 @@ from warplint.runner.command import Command, CommandError, parse
 from warplint.runner.process import Limits
 from warplint.runner.protocol import EntryKind
 from warplint.trace.interpreter import Interpretation
+from warplint.verify.declared import experiment_of
 from warplint.verify.evidence import Evidence
 from warplint.verify.keeping import keep_scripts
 from warplint.verify.plan import kernel_targets, plan, reaches
@@ -96,16 +97,15 @@ class _Session:
     def verify(self, commands: Sequence[Command], asked: tuple[Finding, ...]) -> Verification:
         """Run the programs, then what is left to ask: kernels alone, builds."""
         runs, errors = self._runs(commands)
-        experiments = {rule.code: rule.experiment for rule in self.rules}
-        alone = self._alone(asked, runs, experiments)
+        alone = self._alone(asked, runs)
         measured = Measurements(
             tuple(runs),
             alone=alone.of(KernelCheck) if alone is not None else (),
             alone_problem=alone.problem if alone is not None else None,
-            builds=self._builds(commands, asked, runs, experiments),
+            builds=self._builds(commands, asked, runs),
             configured=bool(self.settings.verify.run),
         )
-        judged = judge(asked, measured, experiments)
+        judged = judge(asked, measured)
         kept = self._kept(commands, runs, errors)
         return Verification(
             findings=judged,
@@ -160,18 +160,16 @@ class _Session:
         findings = tuple(each for each in found if not each.code.startswith(OWN_WORK))
         return Evidence(result, recorded, findings), trouble
 
-    def _alone(
-        self, asked: Iterable[Finding], runs: Sequence[Evidence], experiments: dict[str, Experiment]
-    ) -> RunResult | None:
+    def _alone(self, asked: Iterable[Finding], runs: Sequence[Evidence]) -> RunResult | None:
         """Check by itself every kernel with a finding of which no run checked a launch."""
         missed = [
             finding
             for finding in asked
-            if experiments.get(finding.code) is Experiment.KERNEL_CHECK
+            if experiment_of(finding) is Experiment.KERNEL_CHECK
             and self._is_shown(finding)
             and not any(each.checks_of(finding) for each in runs)
         ]
-        targets = kernel_targets(missed, self.project, {rule.code: rule.draws for rule in self.rules})
+        targets = kernel_targets(missed, self.project)
         if not targets:
             return None
         return check_kernels(targets, self._options(f"checking {_count(len(targets))} alone"))
@@ -185,12 +183,11 @@ class _Session:
         commands: Sequence[Command],
         asked: Iterable[Finding],
         runs: Sequence[Evidence],
-        experiments: dict[str, Experiment],
     ) -> tuple[Comparison, ...]:
         """Count the builds of the programs that come to a finding about builds, from source or of the run itself."""
 
         def about(findings: Iterable[Finding]) -> list[Finding]:
-            counted = (each for each in findings if experiments.get(each.code) is Experiment.BUILD_COUNT)
+            counted = (each for each in findings if experiment_of(each) is Experiment.BUILD_COUNT)
             return [each for each in counted if self._is_shown(each)]
 
         compared = []

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from warplint import registry
 from warplint.finding import Finding, Role, Status, Verdict
 from warplint.proof import Experiment, TapeClaim
+from warplint.verify.declared import claim_of
 from warplint.verify.evidence import Evidence, spots
 from warplint.verify.figures import comparison, figures_of, leaf_name, number
 from warplint.verify.records import AdjointCheck, BackwardSeen, Gradient, GradientStatus, Unread
@@ -20,8 +20,8 @@ FINITE_DIFFERENCE = Experiment.FINITE_DIFFERENCE
 
 def by_rule(finding: Finding, run: Evidence) -> Verdict | None:
     """The verdict of the rule's own judge."""
-    rule = registry.rule_of(finding.code)
-    judge = _JUDGES.get(rule.claim) if rule is not None and rule.claim is not None else None
+    claim = claim_of(finding)
+    judge = _JUDGES.get(claim) if claim is not None else None
     return judge(finding, run) if judge is not None else None
 
 

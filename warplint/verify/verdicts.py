@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from warplint import registry
 from warplint.builds.count import Comparison
 from warplint.finding import Finding, Severity, Source, Status, Verdict
 from warplint.proof import Experiment, TapeClaim
 from warplint.verify.adjoint_verdicts import by_adjoint_check
 from warplint.verify.build_verdicts import by_build_count
-from warplint.verify.evidence import Evidence, checks_of, draws_of, spot, spots
+from warplint.verify.declared import claim_of, draws_of, experiment_of
+from warplint.verify.evidence import Evidence, checks_of, spot, spots
 from warplint.verify.figures import REPAIRING, comparison, figures_of, leaf_name, number, one_sided, repairing
 from warplint.verify.flat_verdicts import by_flat_gradient
 from warplint.verify.point_verdicts import by_point
@@ -46,18 +46,16 @@ class Measurements:
     """Whether the runs are commands that the user gave, whatever files were named."""
 
 
-def judge(
-    findings: Iterable[Finding], measured: Measurements, experiments: Mapping[str, Experiment]
-) -> tuple[Finding, ...]:
+def judge(findings: Iterable[Finding], measured: Measurements) -> tuple[Finding, ...]:
     """Give every finding its verdict, and add those that only a run showed.
 
-    ``experiments``: the measurement that proves each rule, by code. A finding that only a run showed and that the
+    A finding that only a run showed and that the
     same run refutes is no news and is left out. A confirmed finding becomes an error, whatever it was.
     """
     asked = tuple(findings)
-    judged = [_with_verdict(finding, _verdict(finding, measured, experiments)) for finding in asked]
+    judged = [_with_verdict(finding, _verdict(finding, measured)) for finding in asked]
     for finding in _only_seen(asked, measured.runs):
-        verdict = _verdict(finding, measured, experiments)
+        verdict = _verdict(finding, measured)
         if verdict is not None and verdict.status in (Status.CONFIRMED, Status.INCONCLUSIVE):
             judged.append(_with_verdict(replace(finding, source=Source.RUNTIME), verdict))
     return tuple(sorted(judged, key=lambda finding: finding.sort_key))
@@ -79,8 +77,8 @@ def _only_seen(asked: Sequence[Finding], runs: Sequence[Evidence]) -> tuple[Find
     return tuple(seen.values())
 
 
-def _verdict(finding: Finding, measured: Measurements, experiments: Mapping[str, Experiment]) -> Verdict | None:
-    experiment = experiments.get(finding.code, Experiment.NONE)
+def _verdict(finding: Finding, measured: Measurements) -> Verdict | None:
+    experiment = experiment_of(finding)
     if experiment is Experiment.NONE:
         return None
     if experiment is Experiment.BUILD_COUNT:
@@ -140,8 +138,7 @@ def _by_finite_difference(finding: Finding, run: Evidence) -> Verdict | None:
     if own is not None:
         return own
     experiment = Experiment.FINITE_DIFFERENCE
-    rule = registry.rule_of(finding.code)
-    if rule is not None and rule.claim is TapeClaim.WITHIN_LAUNCH:
+    if claim_of(finding) is TapeClaim.WITHIN_LAUNCH:
         alone = _by_kernel_check(finding, run)
         if alone is not None and alone.status is Status.CONFIRMED:
             return replace(alone, experiment=experiment)
