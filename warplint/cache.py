@@ -27,7 +27,7 @@ from warplint import __version__
 FOLDER = ".warplint_cache"
 KEPT_DAYS = 30
 
-_FORMAT = 1
+_FORMAT = 2
 _SPREAD = 2
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# Written by warplint. See https://bford.info/cachedir/\n"
 

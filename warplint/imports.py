@@ -30,6 +30,7 @@ class ImportClosure:
         self._project = project
         self._direct: dict[Module, tuple[Module, ...]] = {}
         self._digests: dict[Module, bytes] = {}
+        self._names: dict[Module, frozenset[str]] = {}
 
     def of(self, module: Module) -> tuple[Module, ...]:
         """The module and all that it imports, directly or not, in an order that depends on the files alone."""
@@ -58,6 +59,13 @@ class ImportClosure:
         outside = {each for member in ring for each in self._imported(member)}.difference(ring)
         below = sorted(self._digests[each] for each in outside)
         return hashlib.blake2b(b"\0".join([*own, b"imports", *below]), digest_size=20).digest()
+
+    def names(self, module: Module) -> frozenset[str]:
+        """The names that the file's own import statements look up."""
+        names = self._names.get(module)
+        if names is None:
+            names = self._names[module] = frozenset(imported_names(module))
+        return names
 
     def _imported(self, module: Module) -> tuple[Module, ...]:
         direct = self._direct.get(module)

@@ -17,6 +17,7 @@ from warplint.config import Settings
 from warplint.finding import Finding
 from warplint.hygiene.unreadable import UNREADABLE, failed, unreadable
 from warplint.imports import ImportClosure, closure_of
+from warplint.lookups import Beyond, beyond, holds
 from warplint.rule import Context, Rule
 from warplint.screen import TOP_LEVEL, Reached, Screen, Spelling, merged
 from warplint.source import SourceFile, Unreadable
@@ -58,7 +59,7 @@ class FileReport:
     """All that one entry file told, whatever is selected: this is what the cache keeps.
 
     ``traces`` and the numbers after it are for ``--statistics``: runs interpreted, those that the budget cut short,
-    their events, and the places that the interpreter gave up.
+    their events, and the places that the interpreter gave up. ``beyond`` is what else the file rests on.
     """
 
     path: str
@@ -68,6 +69,7 @@ class FileReport:
     cut: int = 0
     events: int = 0
     unknowns: int = 0
+    beyond: Beyond = field(default_factory=Beyond)
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,7 @@ def examine(path: str, project: Project, closure: ImportClosure, settings: Setti
         cut=sum(trace.cut for trace in traces),
         events=sum(len(trace.events) for trace in traces),
         unknowns=sum(len(trace.unknowns) for trace in traces),
+        beyond=beyond(project, closure, module),
     )
 
 
@@ -237,7 +240,11 @@ def _reports(
     closure = closure_of(project)
     keys = {path: _key(path, project, closure, cache) for path in paths} if cache else {}
     found = ((path, cache.get(key, FileReport)) for path, key in keys.items() if key and cache)
-    known = {path: report for path, report in found if report is not None}
+    known = {
+        path: report
+        for path, report in found
+        if report is not None and holds(report.beyond, project, closure, project.module(path))
+    }
     todo = [path for path in paths if path not in known]
     for report in _examined(todo, project, closure, task, jobs):
         known[report.path] = report

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -137,6 +138,7 @@ class Project:
     _around: dict[Path, tuple[Path, ...]] = field(default_factory=dict, repr=False)
     _listed: dict[Path, frozenset[str]] = field(default_factory=dict, repr=False)
     _reached: dict[Probe, dict[Module, bool]] = field(default_factory=dict, repr=False)
+    _looked_up: defaultdict[Module, set[str]] = field(default_factory=lambda: defaultdict(set), repr=False)
 
     @staticmethod
     def for_paths(paths: Iterable[str | Path], follow_imports: bool = True) -> Project:
@@ -172,10 +174,16 @@ class Project:
         if not self.follow_imports or not name or WARP_LIBRARY.match(name):
             return None
         folder = importer.file.parent if importer is not None and importer.file is not None else None
+        if importer is not None:
+            self._looked_up[importer].add(name)
         key = (folder, name)
         if key not in self._resolved:
             self._resolved[key] = self._search(name, folder, importer)
         return self._resolved[key]
+
+    def looked_up(self, importer: Module) -> Set[str]:
+        """All the names that were looked up for a file until now, found or not."""
+        return self._looked_up.get(importer, frozenset())
 
     def exists(self, name: str, importer: Module | None = None) -> bool:
         """Whether ``name`` is a module or a namespace folder of the project."""

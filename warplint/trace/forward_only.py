@@ -9,12 +9,11 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from warplint.finding import Span
 from warplint.imports import closure_of
+from warplint.lookups import files, is_imported_beside
 from warplint.project import Module, Project
-from warplint.source import Unreadable
 
 _DIFFERENTIATES = re.compile(
     r"Tape|backward|\w*adjoint\w*|requires_grad|retain_grad|enable_backward|grads?|func_(?:grad|replay)|autograd"
@@ -33,31 +32,22 @@ def is_forward_only(project: Project, entry: Module) -> bool:
     key = ("forward-only", entry.path)
     known = project.memo.get(key)
     if not isinstance(known, bool):
-        files = [entry, *(module for module in closure_of(project).of(entry) if module is not entry)]
-        own = {module.name.partition(".")[0] for module in files}
-        alone = all(_is_harmless(module.tree, own) for module in files) and not _is_imported(project, entry)
+        program = files(project, closure_of(project), entry)
+        own = {module.name.partition(".")[0] for module in program}
+        alone = all(_is_harmless(module.tree, own) for module in program) and not _is_for_others(project, entry)
         known = project.memo[key] = alone
     return known
 
 
-def _is_imported(project: Project, entry: Module) -> bool:
-    """Whether a file beside the entry, or in the folder around, imports it: run by itself it is only tried out.
+def _is_for_others(project: Project, entry: Module) -> bool:
+    """Whether other programs import the file: run by itself it is only tried out.
 
-    A switch in it would hold for the programs that import it, and those may well differentiate.
+    A switch in it would hold for the programs that import it, and those may well differentiate. Where other files are
+    not to be looked at, a file that tells how it was started may be one.
     """
-    path = Path(entry.path)
-    stem = path.stem.encode()
-    for file in (*path.parent.glob("*.py"), *path.parent.parent.glob("*.py")):
-        if file.name != path.name and stem in file.read_bytes() and _imports(project, file, entry):
-            return True
-    return False
-
-
-def _imports(project: Project, file: Path, entry: Module) -> bool:
-    try:
-        return any(module.path == entry.path for module in project.imported_by(project.module(file)))
-    except Unreadable:
-        return False
+    if project.follow_imports:
+        return is_imported_beside(project, entry)
+    return any("__name__" in _names(node) for node in ast.walk(entry.tree))
 
 
 def import_of_warp(entry: Module) -> Span | None:
