@@ -97,3 +97,27 @@ def measured(
 def ones(values, **options):
     """A float array of these values, with a gradient unless told otherwise."""
     return wp.array(values, dtype=float, **{"requires_grad": True, **options})
+
+
+@wp.kernel
+def stairs(a: wp.array(dtype=float), b: wp.array(dtype=float)):
+    i = wp.tid()
+    b[i] = wp.floor(3.0 * a[i])
+
+
+@wp.kernel
+def root(a: wp.array(dtype=float), b: wp.array(dtype=float)):
+    i = wp.tid()
+    b[i] = wp.where(a[i] > 0.0, wp.sqrt(a[i]), 0.0)
+
+
+@wp.kernel
+def bent(a: wp.array(dtype=float), b: wp.array(dtype=float)):
+    i = wp.tid()
+    b[i] = wp.abs(a[i]) + 2.0 * a[i]
+
+
+@wp.kernel
+def climb(x: wp.array(dtype=float), gradient: wp.array(dtype=float), rate: float):
+    i = wp.tid()
+    x[i] = x[i] + rate * gradient[i]

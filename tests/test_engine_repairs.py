@@ -4,7 +4,7 @@ import pytest
 from engine_runs import judged, repairing
 
 from warplint.proof import Repair
-from warplint.verify.records import GradientStatus
+from warplint.verify.records import GradientStatus, SignatureKind
 
 pytestmark = pytest.mark.warp
 
@@ -119,6 +119,7 @@ def test_a_tape_in_every_step_is_repaired_by_chaining_them(tmp_path):
     )
     failed = [gradient for gradient in answer.gradients if gradient.status is FAIL]
     assert {repairing(gradient.repaired_by) for gradient in failed} == {"chain"}
+    assert {gradient.signature.kind for gradient in failed if gradient.signature} == {SignatureKind.TRUNCATED}
     culprits = [culprit for gradient in failed for culprit in gradient.culprits]
     assert {6, 7} <= {line for culprit in culprits for stack in culprit.tapes for line in answer.lines(stack)}
 
@@ -144,7 +145,8 @@ def test_a_reentered_tape_counts_its_old_launches_again(tmp_path):
     first, second = answer.of("x")
     assert first.status is PASS
     assert (second.status, repairing(second.repaired_by)) == (FAIL, "once")
-    assert second.signature == "ratio 2"
+    assert second.signature is not None
+    assert (second.signature.kind, second.signature.factor) == (SignatureKind.FACTOR, 2.0)
 
 
 def test_a_gradient_that_is_not_cleared_is_stale(tmp_path):
@@ -162,7 +164,10 @@ def test_a_gradient_that_is_not_cleared_is_stale(tmp_path):
         tmp_path,
     )
     assert answer.status("x") == [PASS, FAIL]
-    assert repairing(answer.of("x")[1].repaired_by) == "fresh"
+    second = answer.of("x")[1]
+    assert repairing(second.repaired_by) == "fresh"
+    assert second.signature is not None
+    assert second.signature.kind is SignatureKind.GROWING
 
 
 def test_an_unrecorded_clearing_lets_the_gradient_through(tmp_path):

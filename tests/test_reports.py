@@ -15,7 +15,7 @@ from warplint.finding import Applicability, Edit, Finding, Fix, Label, Role, Sev
 from warplint.proof import Experiment
 from warplint.report import words
 from warplint.report.look import Look, wants_colour
-from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Report, Verification
+from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Report, SignatureShown, Verification
 from warplint.report.renderers import FORMATS, renderer
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "docs" / "json-schema.json").read_text())
@@ -58,7 +58,15 @@ VERIFICATION = Verification(
     (SWAP,),
     (
         GradientCheck("x", "train.py", 2, "pass", 1.0, 1.0001, 1e-4),
-        GradientCheck("k", "train.py", 3, "fail", math.nan, 2.0),
+        GradientCheck(
+            "k",
+            "train.py",
+            3,
+            "fail",
+            math.nan,
+            2.0,
+            signature=SignatureShown("not-finite", "nan in 1 of 3", operation="root", path="train.py", line=9),
+        ),
     ),
     (BuildCount("train", 2, 0, "python train.py"),),
     (
@@ -286,6 +294,18 @@ def test_words_are_whole() -> None:
     warnings = [replace(BROKEN, span=Span("a.py", line)) for line in (1, 2)]
     told = words.summary(Report((*warnings, SEEN, SEEN), 1, "1.19"))
     assert told == "Found 4 findings (2 warnings, 2 info) in 1 file."
+
+
+def test_the_class_of_a_wrong_gradient_has_a_line_below_it_and_a_right_one_only_where_it_matters() -> None:
+    said = SignatureShown("factor", "2 times the difference in 4 directions", 2.0)
+    wrong = GradientCheck("x", "a.py", 3, "fail", 2.0, 1.0, signature=said)
+    lines = rendered("text", report(SWAP, verification=Verification(gradients=(wrong,)))).splitlines()
+    (place,) = [number for number, line in enumerate(lines) if "gradient of `x`" in line]
+    assert lines[place + 1] == "    signature factor: 2 times the difference in 4 directions"
+    kinked = replace(wrong, status="pass", signature=SignatureShown("kinks", "kinks in 1 of 4 directions"))
+    assert words.signature(kinked) == ""
+    uphill = replace(kinked, signature=SignatureShown("optimisation", "it goes along it", right=True))
+    assert words.signature(uphill) == "  signature optimisation: it goes along it"
 
 
 def test_a_wrong_gradient_that_no_finding_explains_is_reported_by_itself() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from warplint import __version__
 from warplint.finding import Edit, Finding, Fix, Label, Span, Verdict
 from warplint.report.look import Look
-from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Report, Verification
+from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Report, SignatureShown, Verification
 
 SCHEMA_VERSION = 1
 
@@ -106,7 +106,19 @@ def _gradient(check: GradientCheck) -> dict[str, Any]:
         "relative_error": check.relative_error,
         "reason": check.reason,
         "unexplained": check.unexplained,
+        "signature": _signature(check.signature) if check.signature is not None else None,
         "program": check.program,
+    }
+
+
+def _signature(shown: SignatureShown) -> dict[str, Any]:
+    return {
+        "name": shown.name,
+        "text": shown.text,
+        "factor": shown.factor,
+        "operation": shown.operation,
+        "path": shown.path,
+        "line": shown.line,
     }
 
 

@@ -14,6 +14,23 @@ from warplint.rule import Rule
 
 
 @dataclass(frozen=True)
+class SignatureShown:
+    """The class of a wrong gradient: its ``name`` (``zero``, ``factor`` …) and the measurement that tells it, in words.
+
+    ``factor`` is the multiple where it is one; ``operation`` at ``path``, ``line`` what it begins with, if anything.
+    ``right``: it is said of a gradient that is right, and worth a line all the same.
+    """
+
+    name: str
+    text: str
+    factor: float | None = None
+    operation: str = ""
+    path: str = ""
+    line: int = 0
+    right: bool = False
+
+
+@dataclass(frozen=True)
 class GradientCheck:
     """One leaf's gradient against finite differences. ``status``: ``pass``, ``fail``, ``flat`` or ``inconclusive``.
 
@@ -36,6 +53,7 @@ class GradientCheck:
     backward_path: str = ""
     backward_line: int = 0
     repeated: bool = False
+    signature: SignatureShown | None = None
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,8 @@ def _gradients(checks: Iterable[GradientCheck], look: Look) -> Iterator[str]:
     for check in ordered[:MOST_GRADIENTS]:
         line = words.gradient(check)
         yield look.paint("red", line) if check.status == "fail" else line
+        if signature := words.signature(check):
+            yield signature
     rest = ordered[MOST_GRADIENTS:]
     if rest:
         passed = sum(check.status == "pass" for check in rest)

@@ -76,6 +76,14 @@ def gradient(check: GradientCheck) -> str:
     return f"{line}: {told}" if told else line
 
 
+def signature(check: GradientCheck) -> str:
+    """The class of what is wrong with the leaf's gradient, where one is named; empty where nothing is to be said."""
+    shown = check.signature
+    if shown is None or (check.status == "pass" and not shown.right):
+        return ""
+    return f"  signature {shown.name}: {shown.text}"
+
+
 def build(count: BuildCount) -> str:
     """One line for a module."""
     return f"module {count.module}: built {times(count.cold)} in a fresh cache, {times(count.warm)} in the second run"

@@ -25,6 +25,8 @@ from warplint.verify.build_records import Place as Place
 from warplint.verify.build_records import ProcessStarted as ProcessStarted
 from warplint.verify.build_records import Workload as Workload
 from warplint.verify.build_records import to_json as to_json
+from warplint.verify.signatures import Signature as Signature
+from warplint.verify.signatures import SignatureKind as SignatureKind
 
 
 class GradientStatus(str, enum.Enum):
@@ -107,7 +109,8 @@ class Gradient:
     fd: float
     relative_error: float | None
     directions: tuple[Direction, ...] = ()
-    signature: str = ""
+    signature: Signature | None = None
+    """The class of what is wrong, where the figures name one."""
     repaired_by: tuple[Repair, ...] = ()
     """The smallest set of repairs under which FD agrees; empty when none does."""
     culprits: tuple[Culprit, ...] = ()

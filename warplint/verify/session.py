@@ -17,7 +17,7 @@ from warplint.lint import judge as apply_rules
 from warplint.project import Project
 from warplint.proof import Experiment
 from warplint.report import words
-from warplint.report.model import BuildCount, GradientCheck, ProgramRun, Verification
+from warplint.report.model import BuildCount, GradientCheck, ProgramRun, SignatureShown, Verification
 from warplint.rule import Rule
 from warplint.runner import RunOptions, RunResult, check_kernels, run
 from warplint.runner.command import Command, CommandError, parse
@@ -28,7 +28,7 @@ from warplint.verify.declared import experiment_of
 from warplint.verify.evidence import Evidence
 from warplint.verify.keeping import keep_scripts
 from warplint.verify.plan import kernel_targets, plan, reaches
-from warplint.verify.records import Gradient, GradientStatus, KernelCheck, Note
+from warplint.verify.records import Gradient, GradientStatus, KernelCheck, Note, Signature, SignatureKind
 from warplint.verify.trace_of import Recorded, recorded_trace
 from warplint.verify.verdicts import Measurements, judge
 
@@ -228,7 +228,21 @@ def _gradients(evidence: Evidence, judged: Iterable[Finding]) -> Iterable[Gradie
             backward_path=called.path if called is not None else "",
             backward_line=called.line if called is not None else 0,
             repeated=leaves[gradient.leaf, gradient.allocated] > 1,
+            signature=_signature(gradient.signature, evidence) if gradient.signature is not None else None,
         )
+
+
+def _signature(signature: Signature, evidence: Evidence) -> SignatureShown:
+    span = evidence.places.span(signature.at[-1]) if signature.at else None
+    return SignatureShown(
+        name=signature.kind.value,
+        text=signature.text,
+        factor=signature.factor,
+        operation=signature.operation,
+        path=span.path if span is not None else "",
+        line=span.line if span is not None else 0,
+        right=signature.kind is SignatureKind.OPTIMISATION,
+    )
 
 
 def _speaks_of_gradients(verdict: Verdict) -> bool:

@@ -125,9 +125,20 @@ class Measurer:
             judged.append(ask(*upwards))
         answer = combine(judged)
         moved = tuple(vector for vector, _ in vectors)
-        return Measurement(
+        found = Measurement(
             moved, tuple(judged), answer.status, answer.reason, answer.ad, answer.fd, answer.relative_error
         )
+        return found if np.isfinite(group.consumed).all() else _never_right(found, group)
+
+
+def _never_right(found: Measurement, group: Group) -> Measurement:
+    """A gradient with numbers that are none is not right because others are: at singular points nobody can tell."""
+    if found.status is not GradientStatus.PASS:
+        return found
+    singular = [d for d in found.judged if d.status is GradientStatus.INCONCLUSIVE and not np.isfinite(d.ad)]
+    told = f": {singular[0].reason}" if singular else ""
+    off = int((~np.isfinite(group.consumed)).sum())
+    return otherwise(found, GradientStatus.INCONCLUSIVE, f"{off} of {group.consumed.size} are no numbers{told}")
 
 
 def coarsest(group: Group) -> float:

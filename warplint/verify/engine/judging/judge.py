@@ -39,6 +39,7 @@ from warplint.verify.engine.judging.off_tape import OffTape
 from warplint.verify.engine.judging.recorded_functions import RecordedFunctions
 from warplint.verify.engine.judging.repairs import Measured, diagnose, measured
 from warplint.verify.engine.judging.repetition import repetition
+from warplint.verify.engine.judging.signatures import Signatures, named
 from warplint.verify.engine.judging.updates import unread_updates
 from warplint.verify.engine.replaying.adjoint import BackwardPass
 from warplint.verify.engine.replaying.analysis import Analysis
@@ -48,7 +49,7 @@ from warplint.verify.engine.replaying.leaves import Leaf
 from warplint.verify.engine.replaying.replay import Machine, NotExact, Survey
 from warplint.verify.engine.replaying.windows import Window
 from warplint.verify.engine.warp_modules import definition
-from warplint.verify.records import Culprit, Gradient, GradientStatus, KernelCheck, Note
+from warplint.verify.records import Culprit, Gradient, GradientStatus, KernelCheck, Note, Signature, SignatureKind
 
 ROUGH = ("rough", "chaotic", "the steps do not settle")
 """How the reasons begin for which a direction is rough."""
@@ -80,6 +81,7 @@ class Judge:
         self._measurer = Measurer(self.analysis, clock, seed)
         self._off_tape = OffTape(machine, self._measurer)
         self._host_loop = HostLoop(machine, self._measurer, reserve)
+        self._signatures = Signatures(machine, self.analysis, self.groups)
         self._kernel_checks: tuple[KernelCheck, ...] | None = None
 
     def run(self, first: int = 0) -> None:
@@ -167,18 +169,28 @@ class Judge:
         if found.status in (GradientStatus.FAIL, GradientStatus.INCONCLUSIVE):
             held = self._off_tape.held_constant(group, found)
             if held is not None:
-                return self._record(group, held.measurement, culprits=held.culprits, signature="held-constant")
+                return self._record(group, held.measurement, culprits=held.culprits, signature=_held(held.measurement))
         loop = self._host_loop.found(group, window, found)
         if loop:
             ruled = self._host_loop.arbitrated(group, window, found)
             if isinstance(ruled, str):
-                return self._record(group, inconclusive(f"{loop}; {ruled}", found), signature="host-loop")
+                signature = Signature(SignatureKind.HOST_LOOP, loop)
+                return self._record(group, inconclusive(f"{loop}; {ruled}", found), signature=signature)
             if ruled is not found:
-                return self._record(group, ruled, signature="host-loop")
+                return self._record(group, ruled, signature=Signature(SignatureKind.HOST_LOOP, loop))
         if found.status is not GradientStatus.FAIL:
             self._look_on(group, window, found)
-            return self._record(group, found)
+            return self._record(group, found, signature=self._named(group, window, found))
         return self._explained(group, found)
+
+    def _named(self, group: Group, window: Window, found: Measurement) -> Signature | None:
+        """What is to be said of a gradient that differences do not refute."""
+        with suppress(OutOfBudget):
+            self._clock.require()
+            if found.status is GradientStatus.PASS:
+                return self._signatures.of_right(group, window, found)
+            return self._signatures.of_undecided(group, found)
+        return None
 
     def _look_on(self, group: Group, window: Window, found: Measurement) -> None:
         """Whether loops of the window, which the right gradient passes, had come to their answers."""
@@ -226,20 +238,25 @@ class Judge:
         try:
             backward = BackwardPass(self._machine, self.analysis, group)
             if not np.array_equal(backward.gradient(frozenset()), group.consumed, equal_nan=True):
-                return self._record(group, found)
+                return self._record(group, found, signature=self._signatures.of(group, found))
             diagnosis = diagnose(backward, telling, self.analysis)
             wrong = self._wrong_kernels(group) if diagnosis is None else frozenset()
             if wrong:
                 backward = BackwardPass(self._machine, self.analysis, group, wrong)
                 diagnosis = diagnose(backward, telling, self.analysis, (Repair.KERNEL,))
         except (TooLarge, OutOfBudget):
-            return self._record(group, found)
-        signature = _signature(found)
+            return self._record(group, found, signature=self._signatures.of(group, found))
         if diagnosis is None:
-            for check in RecordedFunctions(self._machine, self._measurer).refuted(group):
+            refuted = tuple(RecordedFunctions(self._machine, self._measurer).refuted(group))
+            for check in refuted:
                 self._send(check)
-            return self._record(group, _doubted(found), signature=signature)
+            doubted = _doubted(found)
+            if doubted is not found:
+                return self._record(group, doubted)
+            return self._record(group, found, signature=self._signatures.of(group, found, refuted=refuted))
         culprits = self._culprits(backward, telling, diagnosis.repairs)
+        launches = [call for call in first_launches(self.analysis) if id(call.kernel) in wrong]
+        signature = self._signatures.of(group, found, diagnosis.repairs, launches)
         return self._record(group, found, diagnosis.repairs, diagnosis.others, culprits, signature)
 
     def _culprits(
@@ -257,7 +274,7 @@ class Judge:
         repairs: tuple[Repair, ...] = (),
         others: tuple[tuple[Repair, ...], ...] = (),
         culprits: tuple[Culprit, ...] = (),
-        signature: str = "",
+        signature: Signature | None = None,
     ) -> Gradient:
         leaf = group.leaf
         return Gradient(
@@ -272,7 +289,7 @@ class Judge:
             fd=found.fd,
             relative_error=found.relative_error,
             directions=found.judged,
-            signature=signature,
+            signature=named(signature, leaf_name(leaf)),
             repaired_by=repairs,
             culprits=culprits,
             consumed_at=places(group.used.stack) if group.used is not None else (),
@@ -316,18 +333,9 @@ def _importance(group: Group) -> tuple[bool, int, int]:
     return (group.used is None, group.number, group.stop)
 
 
-def _signature(found: Measurement) -> str:
-    """A constant ratio of gradient and difference in all directions: a small whole number, its inverse, 0 or -1."""
-    ratios = [d.ad / d.fd for d in found.judged if d.status is GradientStatus.FAIL and d.fd and np.isfinite(d.ad)]
-    if not ratios or max(ratios) - min(ratios) > 0.02 * abs(ratios[0]):
-        return ""
-    ratio = float(np.median(ratios))
-    if abs(ratio) < 1e-9:
-        return "zero"
-    for candidate in (ratio, 1.0 / ratio):
-        if 1.5 < abs(candidate) < 1000.0 and abs(candidate - round(candidate)) < 0.005 + 0.001 * abs(candidate):
-            return f"ratio {ratio:.4g}"
-    return "opposite" if abs(ratio + 1.0) < 0.02 else ""
+def _held(found: Measurement) -> Signature:
+    """Of a gradient that is right with something held as it came out."""
+    return Signature(SignatureKind.HELD_CONSTANT, found.reason)
 
 
 _ASSIGNED = re.compile(r"^\s*((?:\w+\.)*\w+)(?:\s*:[^=]+)?\s*=[^=]")
