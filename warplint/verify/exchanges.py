@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from warplint.finding import Span
 from warplint.trace.events import Array, Binding, Event, Frame, Launch, Moved, Stack
 from warplint.verify.places import Places
 
@@ -22,6 +23,7 @@ _PUTTING = frozenset({"append", "appendleft", "insert"})
 def with_exchanges(events: Iterable[Event], places: Places) -> list[Event]:
     """The events, with launches' arrays stamped as moved where the source shows what exchanged them."""
     seen: dict[Stack, dict[int, str]] = {}
+    nearby = _Nearby(places)
     found: list[Event] = []
     for event in events:
         if not isinstance(event, Launch) or event.adjoint:
@@ -31,12 +33,12 @@ def with_exchanges(events: Iterable[Event], places: Places) -> list[Event]:
         bound = [(b.path, b.array.memory) for b in event.bindings if b.array is not None and not b.array.gradient]
         changed = {memory for path, memory in bound if before.get(memory, path) != path}
         before.update((memory, path) for path, memory in bound)
-        found.append(_stamped(event, changed, places) if changed else event)
+        found.append(_stamped(event, changed, nearby) if changed else event)
     return found
 
 
-def _stamped(launch: Launch, memories: set[int], places: Places) -> Launch:
-    moved = _exchange(launch, places)
+def _stamped(launch: Launch, memories: set[int], nearby: _Nearby) -> Launch:
+    moved = _exchange(launch, nearby)
     if moved is None:
         return launch
 
@@ -47,19 +49,37 @@ def _stamped(launch: Launch, memories: set[int], places: Places) -> Launch:
     return replace(launch, bindings=bindings)
 
 
-def _exchange(launch: Launch, places: Places) -> Moved | None:
+def _exchange(launch: Launch, nearby: _Nearby) -> Moved | None:
     """The exchanging statement in the innermost function on the stack that has one."""
     for depth in range(len(launch.stack) - 1, -1, -1):
         frame = launch.stack[depth]
-        module = places.module(frame.span.path)
-        if module is None:
-            continue
-        around = places.around((frame.span.path, frame.span.line, frame.function))
-        statement = _nearest(list(_exchanges(around)), frame.span.line)
-        if statement is not None:
-            outer = launch.stack[:depth]
-            return Moved(launch.seq, (*outer, Frame(module.span(statement), frame.function)), _how(statement))
+        found = nearby.statement(frame)
+        if found is not None:
+            span, how = found
+            return Moved(launch.seq, (*launch.stack[:depth], Frame(span, frame.function)), how)
     return None
+
+
+class _Nearby:
+    """The exchanging statement next to a place in the source; a place to which a run comes often is read once."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._found: dict[Frame, tuple[Span, str] | None] = {}
+
+    def statement(self, frame: Frame) -> tuple[Span, str] | None:
+        """Where it stands in the frame's function, and how it exchanges; None where there is none, or no source."""
+        if frame not in self._found:
+            self._found[frame] = self._look_up(frame)
+        return self._found[frame]
+
+    def _look_up(self, frame: Frame) -> tuple[Span, str] | None:
+        module = self._places.module(frame.span.path)
+        if module is None:
+            return None
+        around = self._places.around((frame.span.path, frame.span.line, frame.function))
+        statement = _nearest(list(_exchanges(around)), frame.span.line)
+        return None if statement is None else (module.span(statement), _how(statement))
 
 
 def _nearest(statements: Sequence[ast.stmt], line: int) -> ast.stmt | None:
