@@ -32,12 +32,8 @@ def engine(folder: Path, child: str) -> Path:
     """Make the package below ``folder``; ``child`` is the text of ``warplint/verify/engine/child.py``."""
     package = folder / "package" / "warplint"
     source = Path(sys.modules["warplint"].__file__ or "").parent
-    (package / "verify" / "engine").mkdir(parents=True)
-    for name in ("__init__.py", "finding.py", "proof.py"):
-        shutil.copy(source / name, package)
-    shutil.copytree(source / "runner", package / "runner")
-    for name in ("__init__.py", "records.py", "build_records.py"):
-        shutil.copy(source / "verify" / name, package / "verify")
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("engine", "__pycache__"))
+    (package / "verify" / "engine").mkdir()
     (package / "verify" / "engine" / "__init__.py").touch()
     (package / "verify" / "engine" / "child.py").write_text(child)
     return package
