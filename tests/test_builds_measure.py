@@ -58,7 +58,7 @@ def last_line(outcome: Outcome) -> str:
 def test_a_command_without_warp(measured) -> None:
     outcome = measured("python", "-c", "print('hello')")
     assert (outcome.status, outcome.out) == (2, "hello\n")
-    assert "imported Warp in no process that could be watched" in last_line(outcome)
+    assert "the cold run imported Warp in none of its processes" in last_line(outcome)
 
 
 def test_a_command_that_fails_keeps_its_exit_status_and_its_output(measured) -> None:
@@ -75,7 +75,7 @@ def test_a_command_that_fails_keeps_its_exit_status_and_its_output(measured) -> 
 def test_a_command_that_is_killed(measured) -> None:
     outcome = measured("python", "-c", "import os; os.kill(os.getpid(), 11)")
     assert outcome.status == 128 + 11
-    assert "the cold run ended by a segmentation fault" in last_line(outcome)
+    assert "the cold run was ended by SIGSEGV (segmentation fault), before any of its" in last_line(outcome)
 
 
 def test_a_command_that_hangs_is_ended_with_its_children(measured, tmp_path: Path) -> None:
@@ -105,9 +105,22 @@ def test_a_command_that_imports_warp_and_builds_nothing(measured) -> None:
         (("no-such-program",), "there is no program no-such-program"),
         ((), "the command is missing"),
         (("A=1",), "the command is empty"),
+        (("",), "there is no program without a name"),
+        ((".",), ". is a folder, not a program"),
+        (("run.sh",), "there is no program run.sh on PATH; the file here is ./run.sh"),
+        (("./notes.txt",), "./notes.txt is a file that cannot be executed"),
+        (("./run.sh",), "./run.sh cannot be started: the interpreter that its first line names is not there"),
+        (("./words",), "./words cannot be started: Exec format error"),
     ],
 )
-def test_commands_that_do_not_exist(measured, words: tuple[str, ...], told: str) -> None:
+def test_commands_that_do_not_exist(measured, tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    for name, text, mode in (
+        ("run.sh", "#!/no/such/shell\n", 0o700),
+        ("words", "hi\n", 0o700),
+        ("notes.txt", "", 0o600),
+    ):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(mode)
     outcome = measured(*words)
     assert (outcome.status, outcome.out, outcome.document) == (2, "", None)
     assert told in outcome.err

@@ -10,7 +10,7 @@ from build_runs import OPTIONS, content, load, process, run
 from warplint.builds.ceiling import ceiling
 from warplint.builds.figures import covered, start_up
 from warplint.builds.text import ceiling_line
-from warplint.builds.why import CauseKind, defeated, explained
+from warplint.builds.why import CauseKind, defeated, explained, of_run
 from warplint.verify.records import CacheClearedSeen, ConfigSeen, ModuleOptionsSeen
 
 HERE = (("prog.py", 20, "<module>"),)
@@ -174,6 +174,14 @@ def test_nothing_needless_is_said() -> None:
 def test_what_two_processes_build_each_for_itself_is_needless() -> None:
     twice = run(process(load(), number=7), process(load(at=1.1), number=8))
     assert (ceiling(twice).builds, ceiling(twice).remaining) == (2, 1)
+    told = [each.causes[0].text for _, loads in of_run(twice) for each in loads]
+    assert told == ["first load", "process 7 was building the same"]
+
+
+def test_a_process_that_builds_again_what_another_one_has_built() -> None:
+    later = run(process(load(), number=7), process(load(at=9.0), number=8))
+    told = [each.causes[0].text for _, loads in of_run(later) for each in loads]
+    assert told == ["first load", "what was built before was not found in the kernel cache"]
 
 
 def test_builds_at_the_same_time_are_covered_once() -> None:

@@ -84,9 +84,9 @@ def _measure(options: argparse.Namespace, words: Sequence[str]) -> int:
         raise UsageError(f"{options.json}: cannot be written: there is no such folder")
     try:
         command = invocation(words, options.python)
+        measured = measure(command, options.samples, Limits(options.time_limit), _say)
     except CommandError as error:
         raise UsageError(f"builds measure: {error}") from error
-    measured = measure(command, options.samples, Limits(options.time_limit), _say)
     sys.stdout.flush()
     sys.stderr.write(text.measurement(measured))
     if options.json is not None:

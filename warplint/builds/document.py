@@ -13,7 +13,7 @@ from warplint.builds.ceiling import ceiling
 from warplint.builds.figures import Figures, figures
 from warplint.builds.measure import Measurement, Sample
 from warplint.builds.observe import ProcessSeen, RunSeen
-from warplint.builds.why import Cause, Explained, defeated, explained
+from warplint.builds.why import Cause, Explained, defeated, of_run
 
 SCHEMA = 1
 KIND = "builds"
@@ -67,10 +67,11 @@ def _sample(sample: Sample) -> dict[str, Any]:
 
 
 def _run(run: RunSeen) -> dict[str, Any]:
-    return {"wall": run.ended.seconds, "processes": [_process(each, run) for each in run.processes]}
+    processes = [_process(process, loads, run) for process, loads in of_run(run)]
+    return {"wall": run.ended.seconds, "processes": processes}
 
 
-def _process(process: ProcessSeen, run: RunSeen) -> dict[str, Any]:
+def _process(process: ProcessSeen, loads: Sequence[Explained], run: RunSeen) -> dict[str, Any]:
     started, work = process.started, process.workload
     return {
         "process": started.process,
@@ -78,7 +79,7 @@ def _process(process: ProcessSeen, run: RunSeen) -> dict[str, Any]:
         "arguments": list(started.arguments),
         "started": started.started - run.began,
         "importing": started.importing,
-        "loads": [_explained(each, run) for each in explained(process)],
+        "loads": [_explained(each, run) for each in loads],
         "launches": None if work is None else dataclasses.asdict(work),
     }
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from warplint.builds.observe import Invocation, RunSeen, observe, problems
-from warplint.runner.process import Limits
+from warplint.report.words import counted
+from warplint.runner.process import Exit, Limits
 
 
 @dataclass(frozen=True)
@@ -71,18 +73,26 @@ def _trouble(run: RunSeen) -> str | None:
     if ended.limit is not None:
         return f"ran into the time limit after {ended.seconds:.1f} s{_last(run)} (--time-limit sets it)"
     if ended.signal is not None:
-        return f"ended by a {ended.text}{_last(run)}"
+        return f"was ended by {_signal(ended)}{_last(run)}"
     if ended.status:
         return f"failed with exit status {ended.status}{_last(run)}"
     if unseen:
         return f"could not be watched: {unseen[0]}"
     if not run.processes:
-        return (
-            "imported Warp in no process that could be watched: there is nothing to measure (python -I and -E hide it)"
-        )
+        return "imported Warp in none of its processes: there is nothing to measure (python -I, -E and -S hide it)"
     if not run.loads:
         return "imported Warp, but loaded no module: there is nothing to measure"
     return None
+
+
+def _signal(ended: Exit) -> str:
+    """``SIGTERM``, ``SIGSEGV (segmentation fault)``."""
+    assert ended.signal is not None
+    try:
+        name = signal.Signals(ended.signal).name
+    except ValueError:
+        name = f"signal {ended.signal}"
+    return name if ended.text.startswith("killed") else f"{name} ({ended.text})"
 
 
 def _last(run: RunSeen) -> str:
@@ -91,7 +101,7 @@ def _last(run: RunSeen) -> str:
     if not run.loads:
         return ", before a module was loaded"
     last = run.loads[-1]
-    return f"; {len(run.built)} modules were built by then, the last one loaded is `{last.module}`"
+    return f"; {counted(len(run.built), 'build')} until then, the last module is `{last.module}`"
 
 
 def _status(run: RunSeen) -> int:
@@ -109,7 +119,8 @@ def _notes(sample: Sample) -> list[str]:
         notes.append(f"the program keeps its kernels in a cache of its own ({folder}): its first run may not be cold")
     cut = [each for each in sample.cold.processes if each.workload is None or not each.workload.complete]
     if cut:
-        notes.append(f"{len(cut)} of its processes were ended from outside: their last launches are not known")
+        some = counted(len(cut), "process")
+        notes.append(f"{some} did not come to an end of its own: the last launches are not known")
     return notes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 import time
@@ -82,7 +83,7 @@ def invocation(words: Sequence[str], python: str | None = None) -> Invocation:
         environment[name] = value
     if not rest:
         raise CommandError("the command is empty")
-    shown = " ".join(words)
+    shown = shlex.join(words)
     head = rest[0]
     if os.path.dirname(head) == "" and is_python(head):
         return Invocation(shown, (find_interpreter(python), *rest[1:]), environment)
@@ -91,12 +92,27 @@ def invocation(words: Sequence[str], python: str | None = None) -> Invocation:
     # A console script (`pytest`) is first of all that of the interpreter, as it is where programs are verified.
     found = shutil.which(head, path=os.path.dirname(find_interpreter(python))) or shutil.which(head)
     if found is None:
-        raise CommandError(f"there is no program {head}")
+        raise CommandError(_no_program(head))
     return Invocation(shown, (found, *rest[1:]), environment)
 
 
+def _no_program(head: str) -> str:
+    """Why a command's first word starts nothing."""
+    if os.path.isdir(head):
+        return f"{head} is a folder, not a program (`python {head}` runs the `__main__.py` of one)"
+    if not os.path.isfile(head):
+        return f"there is no program {head or 'without a name'}"
+    if os.access(head, os.X_OK):
+        return f"there is no program {head} on PATH; the file here is ./{head}"
+    return f"{head} is a file that cannot be executed: name the program that runs it, too"
+
+
 def observe(command: Invocation, cache: str, limits: Limits) -> RunSeen:
-    """Run the command once with its kernel caches in the folder ``cache``; its output goes where ours goes."""
+    """Run the command once with its kernel caches in the folder ``cache``; its output goes where ours goes.
+
+    Raises:
+        CommandError: the system cannot start it.
+    """
     with tempfile.TemporaryDirectory(prefix="warplint-builds-", ignore_cleanup_errors=True) as folder:
         startup, told = Path(folder, "startup"), Path(folder, "told")
         startup.mkdir()
@@ -104,9 +120,18 @@ def observe(command: Invocation, cache: str, limits: Limits) -> RunSeen:
         shutil.copy(PACKAGE / "builds" / "startup.py", startup / "sitecustomize.py")
         environment = _environment(command, cache, startup, told)
         began = time.monotonic()
-        ended = accompany(command.words, environment, limits)
+        try:
+            ended = accompany(command.words, environment, limits)
+        except OSError as error:
+            raise CommandError(f"{command.words[0]} cannot be started: {_reason(error, command.words[0])}") from error
         processes = [_process(answers.read(file)) for file in sorted(told.iterdir())]
     return RunSeen(began, ended, tuple(each for each in processes if each is not None), cache)
+
+
+def _reason(error: OSError, program: str) -> str:
+    if isinstance(error, FileNotFoundError) and os.path.isfile(program):
+        return "the interpreter that its first line names is not there"
+    return error.strerror or str(error)
 
 
 def _environment(command: Invocation, cache: str, startup: Path, told: Path) -> Mapping[str, str]:

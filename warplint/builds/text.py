@@ -10,7 +10,7 @@ from warplint.builds.compared import Compared
 from warplint.builds.figures import Figures, Spread, StartUp, figures
 from warplint.builds.measure import Measurement
 from warplint.builds.observe import RunSeen
-from warplint.builds.why import Cause, Explained, defeated, explained
+from warplint.builds.why import Cause, Explained, defeated, of_run
 from warplint.report.words import counted, percent
 from warplint.verify.records import Place
 
@@ -46,9 +46,7 @@ def _measurement(measured: Measurement) -> Iterator[str]:
 def _table(cold: RunSeen, warm: RunSeen | None) -> Iterator[str]:
     """A row for each load of the cold run, what became of it in the warm one, and why it was needed."""
     rows: list[tuple[str, ...]] = [("module", "hash", "device", "block", "cold", "warm", "source", "why")]
-    rows += [
-        _row(process.started.process, each, cold, warm) for process in cold.processes for each in explained(process)
-    ]
+    rows += [_row(process.started.process, each, cold, warm) for process, loads in of_run(cold) for each in loads]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]

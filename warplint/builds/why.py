@@ -90,6 +90,28 @@ def explained(process: ProcessSeen) -> tuple[Explained, ...]:
     return tuple(found)
 
 
+def of_run(run: RunSeen) -> tuple[tuple[ProcessSeen, tuple[Explained, ...]], ...]:
+    """The loads of each process, as :func:`explained`; and why a process built what another one had begun to build."""
+    return tuple((each, tuple(_once_more(load, each, run) for load in explained(each))) for each in run.processes)
+
+
+def _once_more(each: Explained, process: ProcessSeen, run: RunSeen) -> Explained:
+    load, others = each.load, [other for other in run.processes if other is not process]
+    same = [(other, built) for other in others for built in other.loads if built.compiled and _is_same(built, load)]
+    before = min(same, key=lambda pair: pair[1].started, default=None)
+    if not load.compiled or before is None or before[1].started > load.started:
+        return each
+    other, built = before
+    if load.started < built.started + built.milliseconds / 1000:
+        text = f"process {other.started.process} was building the same"
+        return Explained(load, (Cause(CauseKind.CACHE, text, place(load.at)),))
+    return Explained(load, (unused(load, [each.records for each in run.processes], built),))
+
+
+def _is_same(one: ModuleLoad, other: ModuleLoad) -> bool:
+    return (family(one), one.hash, one.block_dim) == (family(other), other.hash, other.block_dim)
+
+
 def family(load: ModuleLoad) -> tuple[str, ...]:
     """What stays the same of a module when it is built again: its name, for a unique one the kernel's definition.
 

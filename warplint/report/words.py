@@ -163,10 +163,10 @@ def _gradients(checks: Sequence[GradientCheck]) -> str:
 
 
 def counted(count: int, thing: str) -> str:
-    """``1 file``, ``2 files``, ``2 launches``."""
+    """``1 file``, ``2 files``, ``2 launches``, ``2 processes``."""
     if count == 1:
         return f"1 {thing}"
-    return f"{count:,} {thing}{'es' if thing.endswith('ch') else 's'}"
+    return f"{count:,} {thing}{'es' if thing.endswith(('ch', 's')) else 's'}"
 
 
 def ordinal(number: int) -> str:

@@ -81,7 +81,7 @@ def find_interpreter(wanted: str | None, environment: Mapping[str, str] = os.env
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if prefix := environment.get(variable):
             for candidate in (Path(prefix, "bin", "python"), Path(prefix, "Scripts", "python.exe")):
-                if candidate.exists():
+                if os.path.exists(candidate):  # false, too, where its folder may not be read
                     return str(candidate)
     return sys.executable
 
