@@ -28,7 +28,7 @@ from warplint.trace.host.kernel_scope import kernel_source, summarise_kernel
 from warplint.trace.host.library.builtins import BUILTINS
 from warplint.trace.host.loops import iterate
 from warplint.trace.host.machine import BudgetExceeded, Caches, Frame, Machine, Parts, Raised
-from warplint.trace.host.roots import Root, start, taped_functions
+from warplint.trace.host.roots import Root, opens_tape, start, taped_functions
 from warplint.trace.host.statements import EXECUTORS
 from warplint.trace.host.values import ModuleValue
 from warplint.trace.screen import Interest, interest, is_beside, names_cuda
@@ -125,6 +125,8 @@ class _Session:
             base.checkpoint.restore()
             machine.polarity, machine.undecided, machine.undecided_in = polarity, False, set()
             begun = machine.steps
+            if opens_tape(root.node):
+                machine.limit = self._settings.steps_before_tape
             machine.frames = [Frame(machine.modules[self._module].environment, "<module>", root.node)]
             cut = self._guarded(partial(start, machine, root))
             self._conclude(machine, cut, begun)

@@ -26,7 +26,7 @@ class TraceSettings:
     unknown_rounds: int = 3
 
     def for_functions(self) -> TraceSettings:
-        """For functions that are started on their own: what they tape comes soon, or hangs on what nobody knows."""
+        """For functions that are started on their own and open no tape themselves: theirs comes soon, or never."""
         return dataclasses.replace(self, steps_before_tape=self.steps_before_tape // 2)
 
     def brief(self) -> TraceSettings:

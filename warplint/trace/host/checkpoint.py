@@ -1,11 +1,14 @@
 """The state of a run after a file's top level, to start several roots from without running it again.
 
 Whatever a root changes is put back in place afterwards: containers, objects, scopes, modules, flags of memories. Files
-that a root was the first to need stay imported, with their events at the place of the import.
+that a root was the first to need stay imported, as their top level left them, with their events at the place of the
+import; one whose top level did not come to its end runs again when it is needed again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from warplint.trace.host.machine import Machine
@@ -53,8 +56,11 @@ class Checkpoint:
         }
         self._log = machine.log.position()
         self._seen: set[int] = set()
+        self._importing: list[ModuleValue] = []
+        machine.importing = self._late_import
         for module in machine.modules.values():
-            self._save(module.environment)
+            if module.started:
+                self._save(module.environment)
         for warp_module in machine.warp_modules.values():
             self._save(warp_module)
 
@@ -77,6 +83,30 @@ class Checkpoint:
         machine.frames, machine.handlers, machine.rings = [], [], []
         machine.loops = machine.assertions = machine.backwards = machine.launches = 0
         machine.entered, machine.tapes_walked = set(), set()
+
+    @contextmanager
+    def _late_import(self, module: ModuleValue) -> Iterator[None]:
+        """A file is imported that the roots share: what its top level makes belongs to the state to come back to."""
+        machine, outermost = self._machine, not self._importing
+        memories, warp_modules = set(machine.memories), set(machine.warp_modules)
+        self._importing.append(module)
+        try:
+            yield
+        except BaseException:
+            module.forget()
+            self._importing = [] if outermost else self._importing
+            raise
+        if outermost:
+            self._keep(machine.memories, self._state["memories"], memories)
+            self._keep(machine.warp_modules, self._state["warp_modules"], warp_modules)
+            imported, self._importing = self._importing, []
+            for each in imported:
+                self._save(each.environment)
+
+    def _keep(self, made: dict[Any, Any], kept: Any, before: set[Any]) -> None:
+        for key in made.keys() - before:
+            kept[key] = made[key]
+            self._save(made[key])
 
     def _save(self, root: Any) -> None:
         todo = [root]
@@ -117,6 +147,4 @@ def _parts(value: Any) -> list[Any]:
         return [value.function, value.receiver]
     if isinstance(value, Property):
         return [value.getter]
-    if isinstance(value, ModuleValue):
-        return [value.environment]
-    return []
+    return []  # modules among them: theirs are saved where their top level has run

@@ -26,7 +26,8 @@ def import_module(machine: Machine, name: str, importer: ModuleValue) -> Value:
     config = dict(machine.config)
 
     def run() -> None:
-        with machine.log.filling(slot), _elsewhere(machine, config):
+        slot.entries.clear()
+        with machine.log.filling(slot), _elsewhere(machine, config), machine.importing(value):
             run_top_level(machine, value)
 
     value.imported = run

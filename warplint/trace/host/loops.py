@@ -47,20 +47,48 @@ def execute_for(machine: Machine, frame: Frame, node: ast.For) -> Signal | None:
     if isinstance(iterable, Generator) and iterable.items is None:
         return _for_generator(machine, frame, node, iterable)
     rounds = _Rounds(machine, node, counts=_counts(iterable))
+    return _loop(machine, frame, node, _bound_items(machine, frame, node, items), rounds)
+
+
+def execute_while(machine: Machine, frame: Frame, node: ast.While) -> Signal | None:
+    """``while``: a known condition exactly; an unknown one for as many rounds as stand for an unknown count."""
+    return _loop(machine, frame, node, _true_conditions(machine, frame, node), _Rounds(machine, node, counts=True))
+
+
+def _loop(
+    machine: Machine, frame: Frame, node: ast.For | ast.While, ahead: Iterator[None], rounds: _Rounds
+) -> Signal | None:
+    """Run the body for each round that ``ahead`` prepares, then the ``else``."""
     machine.loops += 1
     try:
-        for item in islice(items, machine.settings.rounds):
-            signal = _one_round(machine, frame, node, item)
-            if signal is not None:
-                if signal.kind == "return":
-                    return signal
-                if signal.kind == "break":
-                    return None
+        for _ in islice(ahead, machine.settings.rounds):
+            signal = machine.execute(node.body, frame)
+            if _leaves(signal):
+                return _beyond(signal)
             if rounds.enough():
                 break
     finally:
         machine.loops -= 1
     return machine.execute(node.orelse, frame)
+
+
+def _leaves(signal: Signal | None) -> bool:
+    """Whether what ended a round ends the loop with it."""
+    return signal is not None and signal.kind in ("break", "return")
+
+
+def _beyond(signal: Signal | None) -> Signal | None:
+    """What a loop that was left passes on: a ``break`` is done with, a ``return`` is not."""
+    return signal if signal is not None and signal.kind == "return" else None
+
+
+def _bound_items(machine: Machine, frame: Frame, node: ast.For, items: Iterator[Value]) -> Iterator[None]:
+    """One round of a ``for`` for each item, bound to the target."""
+    from warplint.trace.host.assignment import bind_target
+
+    for item in items:
+        bind_target(machine, frame, node.target, item)
+        yield
 
 
 def _counts(iterable: Value) -> bool:
@@ -78,33 +106,24 @@ def _enumerated(position: int, item: Value) -> float | None:
     return item if isinstance(item, (int, float)) else None
 
 
-def execute_while(machine: Machine, frame: Frame, node: ast.While) -> Signal | None:
-    """``while``: a known condition exactly; an unknown one for as many rounds as stand for an unknown count."""
-    rounds = _Rounds(machine, node, counts=True)
-    unknown = 0
+def _true_conditions(machine: Machine, frame: Frame, node: ast.While) -> Iterator[None]:
+    """One round of a ``while`` for each time that its condition holds, as far as anybody knows.
+
+    Where it hangs on what nobody knows, as many rounds as stand for an unknown count: so it does where a list of things
+    to do is worked off (``while queue``) that a round may have grown under an unknown condition.
+    """
+    endless = isinstance(node.test, ast.Constant) and node.test.value
+    works_off = isinstance(node.test, (ast.Name, ast.Attribute))
     most = max([machine.settings.unknown_rounds, *(length + 1 for length in _rings_in_sight(machine, frame, node))])
-    machine.loops += 1
-    try:
-        for _ in range(machine.settings.rounds):
-            condition = _loop_condition(machine, frame, node.test)
-            endless = isinstance(node.test, ast.Constant) and node.test.value
-            if condition is False:
-                break
-            if condition is None or endless:
-                if unknown >= most:
-                    break
-                unknown += 1
-            signal = machine.execute(node.body, frame)
-            if signal is not None:
-                if signal.kind == "return":
-                    return signal
-                if signal.kind == "break":
-                    return None
-            if rounds.enough():
-                break
-    finally:
-        machine.loops -= 1
-    return machine.execute(node.orelse, frame)
+    unknown = 0
+    decisions = machine.decisions
+    while (condition := _loop_condition(machine, frame, node.test)) is not False:
+        if condition is None or endless or (works_off and machine.decisions > decisions):
+            if unknown >= most:
+                return
+            unknown += 1
+        decisions = machine.decisions
+        yield
 
 
 def _loop_condition(machine: Machine, frame: Frame, test: ast.expr) -> bool | None:
@@ -157,14 +176,9 @@ def _live_items(container: list[Value] | dict[Value, Value]) -> Iterator[Value]:
         position += 1
 
 
-def _one_round(machine: Machine, frame: Frame, node: ast.For, item: Value) -> Signal | None:
+def _for_generator(machine: Machine, frame: Frame, node: ast.For, generator: Generator) -> Signal | None:
     from warplint.trace.host.assignment import bind_target
 
-    bind_target(machine, frame, node.target, item)
-    return machine.execute(node.body, frame)
-
-
-def _for_generator(machine: Machine, frame: Frame, node: ast.For, generator: Generator) -> Signal | None:
     rounds = _Rounds(machine, node, counts=False)
     taken = 0
 
@@ -173,11 +187,12 @@ def _for_generator(machine: Machine, frame: Frame, node: ast.For, generator: Gen
         taken += 1
         inner, machine.frames = machine.frames, outer
         try:
-            signal = _one_round(machine, frame, node, item)
+            bind_target(machine, frame, node.target, item)
+            signal = machine.execute(node.body, frame)
         finally:
             machine.frames = inner
-        if signal is not None and signal.kind in ("return", "break"):
-            raise _Left(signal if signal.kind == "return" else None)
+        if _leaves(signal):
+            raise _Left(_beyond(signal))
         if rounds.enough() or taken >= machine.settings.rounds:
             raise _Left(None)
         return None

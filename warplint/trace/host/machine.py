@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -297,6 +297,8 @@ class Machine:
         self.launches = 0
         self.unrecorded_launches = 0
         self.undecided = False
+        self.decisions = 0
+        """How often a way was taken at a condition that nobody knows."""
         self.undecided_in: set[Module | None] = set()
         """The files in which a condition was met that nobody knows."""
         self.scopes: dict[Environment, Scope] = {}
@@ -306,6 +308,8 @@ class Machine:
         """Lists and tuples of a set's items, by identity: their order is another one in each process."""
         self.seeded = False
         """The program seeds a generator of random numbers."""
+        self.importing: Callable[[ModuleValue], AbstractContextManager[None]] = lambda module: nullcontext()
+        """Surrounds the top level of a file that runs late, so that who goes back to an earlier state keeps its work."""
         self._next_memory = 0
 
     # -- running ---------------------------------------------------------------------------------------------------
@@ -443,6 +447,7 @@ class Machine:
     def decide(self, condition: UnknownValue) -> bool:
         """The way an unknown condition goes on this path; its opposite goes the other way."""
         self.undecided = True
+        self.decisions += 1
         self.undecided_in.add(self.frames[-1].module.module if self.frames else None)
         return self.polarity != condition.negated
 

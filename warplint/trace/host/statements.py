@@ -48,7 +48,10 @@ def _feasible(machine: Machine, node: ast.If, condition: Value) -> bool:
     one does not: what happens there is opaque, and a path that was cut short proves nothing.
     """
     preferred = machine.caches.preferred_arm(node)
-    return decide(machine, condition) if preferred is None else preferred
+    if preferred is None:
+        return decide(machine, condition)
+    machine.decisions += 1
+    return preferred
 
 
 def _function(machine: Machine, frame: Frame, node: ast.FunctionDef) -> Signal | None:

@@ -155,6 +155,12 @@ class ModuleValue:
     def __post_init__(self) -> None:
         self.environment = Environment(self)
 
+    def forget(self) -> None:
+        """Back to before its top level ran."""
+        self.started = False
+        self.environment.variables.clear()
+        self.stars.clear()
+
 
 @dataclass(frozen=True)
 class Deferred:

@@ -153,12 +153,21 @@ def item(machine: Machine, array: NumpyValue, index: Value) -> Value:
         elif isinstance(index, tuple) and view.shape == ():
             _use(machine, array)
             return _element(array, index)
+        elif isinstance(index, tuple) and index[:1] == (slice(None),) and len(index) == len(array.shape) == 2:
+            view.contents = _column(array.contents, array.shape[1], index[1])
     alias = array.array
     if alias is not None and not isinstance(index, NumpyValue):
         view.array = alias.indexed(index)
     elif array.memory is not None and not isinstance(index, NumpyValue):
         view.array = ArrayValue(array.memory, shape=array.shape).indexed(index)
     return view
+
+
+def _column(contents: list[float] | None, width: int | None, column: Value) -> list[float] | None:
+    """``array[:, column]``."""
+    if contents is None or not width or not isinstance(column, int) or not -width <= column < width:
+        return None
+    return contents[column % width :: width]
 
 
 def _element(array: NumpyValue, index: tuple[Value, ...]) -> Value:
@@ -238,11 +247,9 @@ def _method(machine: Machine, array: NumpyValue, name: str, call: Call) -> Value
         store_through(machine, array, NumpyValue(array.shape, array.dtype, known, sources_of(filled)))
         return None
     if name == "tolist":
-        return (
-            list(array.contents)
-            if array.contents is not None and not array.sources and len(array.shape or ()) == 1
-            else UnknownValue("a list of numbers", array.sources)
-        )
+        from warplint.trace.host.library.assembly import to_list
+
+        return to_list(array)
     if name in ("item", "mean", "sum", "min", "max", "std", "dot", "any", "all", "argmin", "argmax", "prod", "var"):
         _note_reduction(machine, array, name, call)
         return _reduced(array, name, call)

@@ -13,7 +13,7 @@ Model = Callable[[Machine, Call], Value]
 
 @lru_cache(maxsize=1)
 def _models() -> Mapping[str, Model]:
-    from warplint.trace.host.library import functional, libraries, numpy
+    from warplint.trace.host.library import assembly, functional, libraries, numpy
     from warplint.trace.host.warp_api import (
         arrays,
         copies,
@@ -33,6 +33,7 @@ def _models() -> Mapping[str, Model]:
         functional,
         libraries,
         numpy,
+        assembly,
         arrays,
         copies,
         geometry,
