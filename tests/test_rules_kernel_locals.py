@@ -111,6 +111,28 @@ def test_the_unroll_limit_of_the_module_decides(tmp_path: Path) -> None:
     check(tmp_path, late)
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "COUNT = 24\nwp.set_module_options({'max_unroll': max(wp.config.max_unroll, COUNT)})",
+        "import os\nCOUNT = int(os.environ['STAGES'])\nwp.set_module_options({'max_unroll': COUNT})",
+        "import os\nCOUNT = int(os.environ['STAGES'])",
+        "import os\nCOUNT = 24\nwp.set_module_options({'max_unroll': int(os.environ['STAGES'])})",
+    ],
+    ids=["raised to it", "both unknown", "unknown bound", "unknown limit"],
+)
+def test_what_may_be_unrolled_is_no_fault(tmp_path: Path, before: str) -> None:
+    """A captured number that only a run knows is a constant to Warp all the same."""
+    check(
+        tmp_path, launched("s = float(1.0)\nfor j in range(COUNT):\n    s = s * (1.0 + x[0])\nl[0] = s", before=before)
+    )
+
+
+def test_a_break_keeps_a_loop_a_loop_whatever_its_bound(tmp_path: Path) -> None:
+    body = LOOPS["break beside a worse thing"].replace("range(n)", "range(COUNT)")
+    check(tmp_path, launched(body, before="import os\nCOUNT = int(os.environ['STAGES'])"))
+
+
 def test_the_place_that_is_active_is_shown(tmp_path: Path) -> None:
     """The first operation that reads the lost value multiplies it by an array without gradient."""
     body = """s = float(1.0)

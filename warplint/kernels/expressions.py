@@ -231,7 +231,7 @@ def of_meaning(meaning: Meaning | None, name: str) -> Value:
     if not isinstance(meaning, Constant):
         return Value(symbol=name, meaning=meaning)
     if meaning.value is Unknown.VALUE:
-        return Value(symbol=name)
+        return Value(symbol=name, fixed=True)
     value = constant(meaning.value)
     if not value.symbol:
         value.symbol = name

@@ -60,7 +60,8 @@ class Loops(Calls):
         if numbers is not None and unrolls and self._affordable(node, len(numbers)):
             self._unrolled(node, numbers)
         else:
-            self._fixpoint(self._counted(node, bounds, loses_locals=not unrolls))
+            may_unroll = numbers is None and all(bound.fixed for bound in bounds) and not self._leaves_early(node)
+            self._fixpoint(self._counted(node, bounds, loses_locals=not (unrolls or may_unroll)))
 
     def while_loop(self, node: ast.While) -> None:
         """``while test``."""
@@ -80,12 +81,15 @@ class Loops(Calls):
     # -- unrolling -----------------------------------------------------------------------------------------------
 
     def _unrolls(self, node: ast.For, numbers: range) -> bool:
-        """Warp's own decision (``Adjoint.get_unroll_range``)."""
+        """Warp's own decision (``Adjoint.get_unroll_range``); under a limit that is not known, that which is harmless."""
         if self._contains_static(node):
             return True
+        return (self.max_unroll is None or len(numbers) <= self.max_unroll) and not self._leaves_early(node)
+
+    def _leaves_early(self, node: ast.For) -> bool:
+        """A ``break``, and in older versions a ``continue``, keeps a loop a loop."""
         facts = facts_of(node)
-        stays = facts.leaves is not None or (facts.continues is not None and self.ledger.warp < UNROLLS_CONTINUE)
-        return len(numbers) <= self.max_unroll and not stays
+        return facts.leaves is not None or (facts.continues is not None and self.ledger.warp < UNROLLS_CONTINUE)
 
     def _contains_static(self, node: ast.For) -> bool:
         """A ``wp.static`` that could not be evaluated at declaration, since it reads locals, forces unrolling."""

@@ -95,7 +95,7 @@ READS_RESULT = {
 class Operations:
     """The state of an analysis, and the rules by which values combine."""
 
-    def __init__(self, ledger: Ledger, frame: Frame, max_unroll: int, unrolled_steps: int) -> None:
+    def __init__(self, ledger: Ledger, frame: Frame, max_unroll: int | None, unrolled_steps: int) -> None:
         """``unrolled_steps``: the steps up to which unrolled loops are followed iteration by iteration."""
         self.ledger = ledger
         self.frame = frame

@@ -138,7 +138,7 @@ class KernelSource:
     node: ast.FunctionDef
     path: str
     scope: Scope
-    max_unroll: int = 16
+    max_unroll: int | None = 16
     enable_backward: bool = True
     lines: Sequence[str] | None = field(default=None, compare=False, repr=False)
     """As in :class:`Function`."""

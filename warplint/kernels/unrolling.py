@@ -68,7 +68,7 @@ class _Body:
     node: ast.FunctionDef
     path: str
     scope: Scope
-    max_unroll: int
+    max_unroll: int | None
     lines: Sequence[str] | None
 
     def functions_called(self) -> Iterator[Function]:
@@ -110,7 +110,8 @@ class _Body:
         trips = len(range(*known))
         if self._forces(loop):
             return trips
-        return trips if trips <= self.max_unroll and not _breaks(loop.body) else 0
+        within = self.max_unroll is not None and trips <= self.max_unroll
+        return trips if within and not _breaks(loop.body) else 0
 
     def _integer(self, node: ast.expr) -> int | None:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

@@ -85,7 +85,8 @@ class Value:
     local: bool = False
     """An array on the thread's stack (``wp.zeros`` in a kernel) or a tile: stores into it add to the value."""
     fixed: bool = False
-    """Warp itself sees ``constant`` at code generation (a literal, a captured number), so a loop over it unrolls."""
+    """Warp itself sees a constant at code generation (a literal, a captured number), so a loop over it unrolls; nobody
+    else may know which one."""
     sign: Sign = Sign.UNKNOWN
     dangers: int = 0
     """The singular operations behind it (numbers in the ledger)."""

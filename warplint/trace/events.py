@@ -156,7 +156,7 @@ class Kernel:
     key: str
     unique: bool = False
     enable_backward: bool | None = True
-    max_unroll: int = 16
+    max_unroll: int | None = 16
     generic: bool = False
     module_options: Mapping[str, object] | None = field(default=None, hash=False)
     has_own_options: bool = False

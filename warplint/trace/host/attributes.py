@@ -37,6 +37,7 @@ from warplint.trace.host.values import (
     WarpModule,
     unknown_from,
 )
+from warplint.trace.host.warp_api.modules import COPIED_AT_CREATION
 
 
 def get_attribute(machine: Machine, value: Value, name: str) -> Value:
@@ -210,7 +211,8 @@ def _function(machine: Machine, value: Function, name: str) -> Value:
 
 def _external(machine: Machine, value: External, name: str) -> Value:
     if value.path == "warp.config":
-        return machine.config.get(name, UnknownValue(f"the default of wp.config.{name}"))
+        default = COPIED_AT_CREATION.get(name, UnknownValue(f"the default of wp.config.{name}"))
+        return machine.config.get(name, default)
     return _external_part(value.path, name)
 
 

@@ -168,7 +168,7 @@ class Caches:
         self.growing: dict[ast.stmt, bool] = {}
         self.rings: dict[ast.stmt, tuple[ast.expr, ...]] = {}
         self.arms: dict[ast.If, bool | None] = {}
-        self.summaries: dict[tuple[str, int, bool, tuple[int, int], frozenset[str]], KernelSummary | None] = {}
+        self.summaries: dict[tuple[str, int | None, bool, tuple[int, int], frozenset[str]], KernelSummary | None] = {}
 
     def facts_of(self, node: FunctionNode, module: Module) -> FunctionFacts:
         """See :class:`FunctionFacts`. A function whose text has none of the words is not walked."""

@@ -107,7 +107,7 @@ def _describe(kernel: KernelValue) -> events.Kernel:
         key=kernel.key,
         unique=kernel.unique,
         enable_backward=None if isinstance(backward, UnknownValue) else bool(backward),
-        max_unroll=unroll if isinstance(unroll, int) else 16,
+        max_unroll=unroll if isinstance(unroll, int) else None,
         generic=kernel.generic,
         module_options={name: value for name, value in effective.items() if not isinstance(value, UnknownValue)},
         has_own_options=bool(own),
