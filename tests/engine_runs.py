@@ -57,11 +57,11 @@ class Answer:
         return [line - skipped for path, line, _ in stack if path == self.path]
 
 
-def judged(source: str, folder: Path, limit: float = 120.0) -> Answer:
-    """Judge a program: ``source`` follows imports of ``np``, ``wp`` and the shared kernels."""
+def judged(source: str, folder: Path, limit: float = 120.0, memory: int | None = None, **options: int) -> Answer:
+    """Judge a program: ``source`` follows imports of ``np``, ``wp`` and the shared kernels; ``memory`` in bytes."""
     path = folder / "program.py"
     path.write_text(PRELUDE + textwrap.dedent(source))
-    return Answer(run(parse(["python", str(path)]), RunOptions(limits=Limits(limit))), str(path))
+    return Answer(run(parse(["python", str(path)]), RunOptions(limits=Limits(limit, memory), **options)), str(path))
 
 
 def repairing(repairs: tuple[Repair, ...]) -> str:

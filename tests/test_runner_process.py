@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -132,10 +133,62 @@ def test_gigabytes_of_output_are_survived_and_the_end_is_kept(observe):
     assert result.output_tail.endswith("last words\n")
 
 
-def test_a_memory_limit_ends_the_child(observe):
-    text = "import time\nhold = bytearray(b'x') * (400 << 20)\ntime.sleep(600)\n"
+HOLD = "hold = bytearray(b'x') * ({} << 20)\n"
+"""Memory that is written to, so that it is the process's own."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system's bound on a process's own memory is Linux's")
+def test_a_program_that_wants_more_than_its_memory_limit_is_one_clear_answer(observe):
+    result = observe(HOLD.format(400), limits=Limits(60.0, memory=200 << 20))
+    assert result.problem == "ran into its memory limit of 0.195 GB: MemoryError (--memory-limit sets it)"
+    assert result.exit.text == "exit 0"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system's bound on a process's own memory is Linux's")
+def test_a_program_that_lives_with_being_refused_memory_is_let_alone(observe):
+    text = "try:\n    hold = bytes(400 << 20)\nexcept MemoryError:\n    print('made do')\n"
+    result = observe(text, limits=Limits(60.0, memory=200 << 20))
+    assert (result.problem, result.output_tail) == (None, "made do\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/smaps_rollup"), reason="what a group holds is read from /proc")
+def test_processes_that_take_too_much_together_are_ended_together(observe, tmp_path):
+    text = (
+        "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n"
+        f"        {HOLD.format(150)}        time.sleep(600)\nprint('began')\ntime.sleep(600)\n"
+    )
     result = observe(text, limits=Limits(60.0, memory=200 << 20))
     assert result.exit.limit == "memory limit"
+    assert (result.problem or "").startswith("ran into its memory limit of 0.195 GB")
+
+
+def test_what_no_limit_was_set_for_is_told_as_it_was(observe):
+    result = observe("raise MemoryError('a queue of its own')\n")
+    assert result.problem == "raised: MemoryError: a queue of its own"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="processes are looked for in /proc")
+def test_nothing_is_left_running_when_the_user_interrupts(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n"
+        f"    open({str(tmp_path / 'stray')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+    arguments = [sys.executable, "-m", "warplint", "gradcheck", "--", sys.executable, str(program)]
+    path = str(Path(sys.modules["warplint"].__file__ or "").parent.parent)
+    environment = {**os.environ, "PYTHONPATH": path}
+    tool = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    noted = tmp_path / "stray"
+    for _ in range(600):
+        if noted.exists() and noted.read_text():
+            break
+        time.sleep(0.1)
+    stray = int(noted.read_text())
+    for _ in range(2):
+        tool.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    assert tool.wait(60) in (130, -signal.SIGINT)  # the second may come when all is done
+    assert not Path(f"/proc/{stray}").exists() or "zombie" in Path(f"/proc/{stray}/status").read_text()
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,9 @@ def _add_running(parser: argparse.ArgumentParser) -> Any:
     group.add_argument("--python", metavar="FILE", help="the interpreter (default: that of the active environment)")
     group.add_argument("--device", metavar="NAME", help="redirect every device request there, such as cpu")
     group.add_argument("--time-limit", type=float, metavar="SECONDS", help="for each program (default: 120)")
+    group.add_argument(
+        "--memory-limit", type=float, metavar="GB", help="for each program (default: 3/4 of the machine's; 0: none)"
+    )
     group.add_argument("--iterations", type=int, metavar="N", help="stop each program when N were seen (default: 2)")
     group.add_argument("--keep", metavar="DIR", help="write a script for each gradient that measures it again")
     return group

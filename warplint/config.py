@@ -46,6 +46,7 @@ class ConfigError(Exception):
 class VerifySettings:
     """What ``--verify`` runs, by which interpreter, on which device, for how long (seconds a program) and how far.
 
+    ``memory_limit``: gigabytes that a program may take; 0: any; None: three quarters of what the machine has.
     ``iterations``: a program is stopped when so many of its iterations were seen. ``keep``: a folder for scripts that
     repeat the measurements.
     """
@@ -54,6 +55,7 @@ class VerifySettings:
     python: str | None = None
     device: str | None = None
     time_limit: float = 120.0
+    memory_limit: float | None = None
     iterations: int = 2
     keep: str | None = None
 
@@ -187,6 +189,7 @@ def as_table(settings: Settings) -> dict[str, object]:
             "python": verify.python,
             "device": verify.device,
             "time-limit": verify.time_limit,
+            "memory-limit": verify.memory_limit,
             "iterations": verify.iterations,
             "keep": verify.keep,
         },
@@ -266,6 +269,12 @@ def _seconds(value: object) -> float:
     return float(value)
 
 
+def _gigabytes(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        raise ValueError(f"expected a number of gigabytes, or 0 for no limit, not {_shown(value)}")
+    return float(value)
+
+
 def _positive(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"expected a whole number above 0, not {_shown(value)}")
@@ -313,6 +322,7 @@ _VERIFY_READERS: Mapping[str, Callable[[Any], Any]] = {
     "python": _string,
     "device": _string,
     "time-limit": _seconds,
+    "memory-limit": _gigabytes,
     "iterations": _positive,
     "keep": _string,
 }

@@ -12,6 +12,7 @@ RUNNING: Mapping[str, str] = {
     "python": "python",
     "device": "device",
     "time-limit": "time_limit",
+    "memory-limit": "memory_limit",
     "iterations": "iterations",
     "keep": "keep",
 }

@@ -68,10 +68,11 @@ def main() -> None:
     _end_with_parent()
     _watch(asked["crash"])
     _import_warplint()
-    from warplint.runner import entry, overlay
+    from warplint.runner import entry, memory_limit, overlay
     from warplint.runner.protocol import CHILD_MODULES, Channel, read_request
 
     request = read_request(request_path)
+    memory_limit.confine(request.memory)
     if request.entry is not None:
         entry.prepare_path(request.entry)
     overlay.install(request.texts)

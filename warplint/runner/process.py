@@ -12,14 +12,18 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import IO
 
+from warplint.runner import memory_limit
 from warplint.runner.protocol import RUN_VARIABLE
 
 TAIL_BYTES = 64 * 1024
 """How much of the output's end is kept."""
+MEMORY = "memory limit"
+"""What an :class:`Exit` calls the limit on memory."""
 _CHUNK = 1 << 16
 _POLL = 0.05
 _MEMORY_POLL = 0.5
@@ -30,7 +34,7 @@ Tick = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Limits:
-    """``seconds`` of wall time for the whole process group; ``memory`` bytes that it may hold resident (None: any)."""
+    """``seconds`` of wall time for the whole process group; ``memory`` bytes that the program may take (None: any)."""
 
     seconds: float
     memory: int | None = None
@@ -140,15 +144,35 @@ def _attend(
     at_limit: Callable[[subprocess.Popen[bytes]], None],
 ) -> Exit:
     """Wait for the end of a process, and end what it leaves behind."""
-    try:
-        limit = _wait(process, limits, started, tick)
-        seconds = time.monotonic() - started
-        if limit is not None:
-            at_limit(process)
-    finally:
-        _end_group(process, token)
+    with _interrupted_once():
+        try:
+            limit = _wait(process, limits, started, tick)
+            seconds = time.monotonic() - started
+            if limit is not None:
+                at_limit(process)
+        finally:
+            _end_group(process, token)
     code = process.returncode
     return Exit(code if code >= 0 else None, -code if code < 0 else None, limit, seconds)
+
+
+@contextlib.contextmanager
+def _interrupted_once() -> Iterator[None]:
+    """A user who interrupts again must not keep us from ending what runs; it takes a moment."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+
+    def once(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, once)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _wait(process: subprocess.Popen[bytes], limits: Limits, started: float, tick: Tick) -> str | None:
@@ -166,8 +190,9 @@ def _wait(process: subprocess.Popen[bytes], limits: Limits, started: float, tick
             return "time limit"
         if limits.memory is not None and now >= next_look:
             next_look = now + _MEMORY_POLL
-            if _resident(process.pid) > limits.memory:
-                return "memory limit"
+            most = memory_limit.with_judging(limits.memory)
+            if _mapped(process.pid) > most and _resident(process.pid) > most:
+                return MEMORY
 
 
 def _ask_where(process: subprocess.Popen[bytes]) -> None:
@@ -220,13 +245,25 @@ def _resident(group: int) -> int:
     return sum(_proportional(pid) for pid in members)
 
 
+def _mapped(group: int) -> int:
+    """The same with shared pages counted in each process: never less, and told at once however large they are."""
+    return sum(_own(pid) for pid in _processes() if _session_of(pid) == group)
+
+
 def _session_of(pid: int) -> int | None:
     with contextlib.suppress(OSError):
         return os.getsid(pid)
     return None
 
 
+def _own(pid: int) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
 def _proportional(pid: int) -> int:
+    """Adding up shared pages walks all of them, and the process waits meanwhile."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup") as file:
         for line in file:
             if line.startswith("Pss:"):

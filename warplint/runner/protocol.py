@@ -115,6 +115,8 @@ class Request:
     device: str | None = None
     isolated_cache: bool = False
     seed: int = 0
+    memory: int | None = None
+    """Bytes that the program may take; None: any."""
     iterations: int = ITERATIONS
     """Complete iterations (backward calls whose gradient was used or cleared) after which the run is stopped."""
     texts: Mapping[str, str] = field(default_factory=dict)

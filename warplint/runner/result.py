@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from warplint.runner.process import Exit
+from warplint.runner import memory_limit
+from warplint.runner.process import MEMORY, Exit
 from warplint.runner.protocol import Purpose
 from warplint.verify.records import Note, Place, Program
 
 Record = TypeVar("Record")
+LAST_WORDS = 4096
+"""Characters at the end of the output in which the reason of an end is looked for."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class RunResult:
     exit: Exit
     output_tail: str = ""
     last_place: Place | None = None
+    memory: int | None = None
+    """The limit on its memory, in bytes."""
 
     def of(self, kind: type[Record]) -> tuple[Record, ...]:
         """The records of one class, in order."""
@@ -43,6 +48,8 @@ class RunResult:
             if note.topic.startswith("no-"):
                 cure = "" if note.topic == "no-builds" else f" ({_OTHER_INTERPRETER})"
                 return f"{self.interpreter} cannot verify this program: {note.text}{cure}"
+        if self._wanted_memory:
+            return f"ran into its memory limit of {self._memory}{self._said}{self._where} (--memory-limit sets it)"
         if self.exit.limit is not None:
             return f"ran into the {self.exit.limit} after {self.exit.seconds:.1f} s{self._where}"
         if self.exit.signal is not None:
@@ -50,6 +57,28 @@ class RunResult:
         if self.program is None:
             return f"ended without an answer ({self.exit.text}){self._last_line}"
         return _explain(self.program) if self.program.stopped not in ("end", "horizon") else None
+
+    @property
+    def _wanted_memory(self) -> bool:
+        """Whether it was ended for its memory, or ended since it was refused more."""
+        if self.memory is None or self.exit.limit is not None:
+            return self.exit.limit == MEMORY
+        if self.exit.signal is not None:
+            return memory_limit.is_shortage(self.output_tail[-LAST_WORDS:])
+        program = self.program
+        if program is None:
+            return self.exit.status != 0 and memory_limit.is_shortage(self.output_tail[-LAST_WORDS:])
+        return program.stopped == "raised" and memory_limit.is_shortage(program.reason)
+
+    @property
+    def _memory(self) -> str:
+        return memory_limit.shown(self.memory) if self.memory is not None else "what it may take"
+
+    @property
+    def _said(self) -> str:
+        """What the program said when it was refused memory."""
+        reason = self.program.reason if self.program is not None else ""
+        return f": {reason}" if memory_limit.is_shortage(reason) else ""
 
     @property
     def _where(self) -> str:

@@ -93,7 +93,8 @@ def _run(
     shown = command.shown if command is not None else f"{len(kernels)} kernels alone"
     program = next((record for record in reversed(records) if isinstance(record, Program)), None)
     place = last_place(report, str(PACKAGE)) or last_place(tail, str(PACKAGE)) if _broke(ended) else None
-    return RunResult(shown, purpose, interpreter, records, program, ended, tail, place)
+    memory = options.limits.memory
+    return RunResult(shown, purpose, interpreter, records, program, ended, tail, place, memory)
 
 
 def _broke(ended: Exit) -> bool:
@@ -109,6 +110,7 @@ def _request(
         crash=str(folder / "crash.txt"),
         folder=str(folder),
         limit=options.limits.seconds,
+        memory=options.limits.memory,
         stop_recording_after=options.limits.seconds * RECORDING_SHARE,
         entry=command.entry if command is not None else None,
         kernels=kernels,

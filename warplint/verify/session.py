@@ -19,7 +19,7 @@ from warplint.proof import Experiment
 from warplint.report import words
 from warplint.report.model import BuildCount, GradientCheck, ProgramRun, SignatureShown, Verification
 from warplint.rule import Rule
-from warplint.runner import RunOptions, RunResult, check_kernels, run
+from warplint.runner import RunOptions, RunResult, check_kernels, memory_limit, run
 from warplint.runner.command import Command, CommandError, parse
 from warplint.runner.process import Limits
 from warplint.runner.protocol import EntryKind
@@ -133,7 +133,7 @@ class _Session:
         return RunOptions(
             python=verify.python,
             device=verify.device,
-            limits=Limits(verify.time_limit),
+            limits=Limits(verify.time_limit, _bytes(verify.memory_limit)),
             iterations=verify.iterations,
             tick=lambda seconds: self.say(doing, seconds),
         )
@@ -243,6 +243,13 @@ def _signature(signature: Signature, evidence: Evidence) -> SignatureShown:
         line=span.line if span is not None else 0,
         right=signature.kind is SignatureKind.OPTIMISATION,
     )
+
+
+def _bytes(gigabytes: float | None) -> int | None:
+    """The limit on memory that a setting means; None: no limit."""
+    if gigabytes is None:
+        return memory_limit.default()
+    return int(gigabytes * memory_limit.GIGABYTE) or None
 
 
 def _speaks_of_gradients(verdict: Verdict) -> bool:

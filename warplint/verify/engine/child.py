@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
+from warplint.runner import memory_limit
 from warplint.runner.entry import start
 from warplint.runner.protocol import Channel, EntryKind, Request
 from warplint.verify.engine import self_test
@@ -27,7 +28,7 @@ from warplint.verify.engine.execution.log import Log
 from warplint.verify.engine.judging.arbiter import WATCH, Reserve
 from warplint.verify.engine.judging.culprits import places
 from warplint.verify.engine.judging.judge import Judge
-from warplint.verify.engine.recording.horizon import Budget, Horizon
+from warplint.verify.engine.recording.horizon import Budget, Horizon, affordable_memory
 from warplint.verify.engine.recording.recorder import Recorder
 from warplint.verify.engine.replaying.replay import Machine
 from warplint.verify.engine.telling import Teller
@@ -91,7 +92,8 @@ class Session:
         self.log = Log()
         self.hooks = Hooks(self._warp_is_there, self._unsupported)
         deadline = self.began + request.stop_recording_after
-        self.recorder = Recorder(self.log, Horizon(Budget(deadline=deadline), self.stop, request.iterations))
+        budget = Budget(affordable_memory(request.memory), deadline=deadline)
+        self.recorder = Recorder(self.log, Horizon(budget, self.stop, request.iterations))
         self.reserve = Reserve(self.log, self.recorder, channel.mine)
         self.recorder.horizon.keep = self.reserve.keep
         self.clock = Clock(self.began + request.limit - RESERVE)
@@ -174,7 +176,7 @@ class Session:
         if not self.channel.mine():
             self.hooks.observer = None
             return
-        if reason in ("horizon", "memory limit") and self._is_test_run:
+        if reason in ("horizon", "memory budget") and self._is_test_run:
             self._judge_window()
             return
         self.finish(reason)
@@ -206,6 +208,7 @@ class Session:
             return
         self._finished = True
         self.hooks.observer = None
+        memory_limit.relax()
         reason = self._judge()
         self.reserve.dismiss()
         self._teller.end(whole=stopped == "end" or stopped.startswith("exit"))
@@ -226,6 +229,9 @@ class Session:
         return judged_in_fork(self._ask, self.clock, self._exit, self._failed)
 
     def _failed(self, error: BaseException) -> None:
+        if memory_limit.is_shortage(f"{type(error).__name__}: {error}"):
+            self.channel.send(Note("engine", f"the memory limit left no room for the judging: {error}"))
+            return
         self.channel.send(Note("engine", f"the engine failed: {type(error).__name__}: {error}"))
 
     def _tell(self) -> None:
@@ -236,6 +242,7 @@ class Session:
             self.channel.send(Note("events", f"the events are incomplete: {type(error).__name__}: {error}"))
 
     def _ask(self, progress: Progress, first: int, problem: str) -> None:
+        memory_limit.relax()
         version = str(sys.modules["warp"].config.version)
         if self_test.is_needed(version):
             try:

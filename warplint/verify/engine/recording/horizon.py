@@ -27,8 +27,12 @@ class Budget:
     deadline: float = float("inf")
 
 
-def affordable_memory() -> int:
-    """An eighth of the machine's memory, but at least 256 MB and at most 2 GB."""
+def affordable_memory(limit: int | None = None) -> int:
+    """An eighth of the machine's memory, but at least 256 MB and at most 2 GB, or a quarter of the program's limit."""
+    return min(_of_machine(), limit // 4) if limit is not None else _of_machine()
+
+
+def _of_machine() -> int:
     try:
         physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -59,6 +63,8 @@ class Horizon:
         self._ticks = 0
         self._open = False
         self._muted = False
+        self._is_short = False
+        """The program was refused memory, for reasons of its own: what it lets go of now is no growth of the log."""
 
     def first_gradient(self) -> None:
         """The first array with a gradient was made."""
@@ -126,12 +132,20 @@ class Horizon:
 
     def relieve(self, log: Log) -> None:
         """Keep the log within its budget: let go of a past that no tape holds, else stop and judge what there is."""
-        if self._muted or not self.over_budget(log):
+        if self._muted or self._is_short or not self.over_budget(log):
             return
         if not any(record.tape.launches for record in log.tapes):
             log.forget()
         elif log.backwards or self.over_budget(log, times=2):
-            self.stop("memory limit")
+            self.stop("memory budget")
+
+    def refused(self, log: Log, size: int) -> None:
+        """The program was refused memory: judge what there is where we hold that much; else it is its own affair."""
+        if self._muted:
+            return
+        if log.deferred_bytes >= size and log.backwards:
+            self.stop("memory budget")
+        self._is_short = True
 
     def mute(self) -> None:
         """Never stop and never fork again: this process only answers a question."""

@@ -266,7 +266,10 @@ class Recorder:
 
     def allocate(self, run: Callable[..., int], args: tuple[Any, ...]) -> int:
         """Memory is allocated."""
-        return self._memory.allocate(run, args)
+        address = self._memory.allocate(run, args)
+        if not address and int(args[0]):
+            self.horizon.refused(self.log, int(args[0]))
+        return address
 
     def free(self, run: Callable[..., None], address: int) -> None:
         """Python is done with an allocation."""
