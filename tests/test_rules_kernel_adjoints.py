@@ -42,6 +42,10 @@ ADDS = CUBE.format(op="+=", expect="")
 USED_AGAIN = {
     "later": "v = x[i]\nr = cube(v) + wp.sin(v)\nwp.atomic_add(l, 0, r)",
     "twice": "v = x[i]\nwp.atomic_add(l, 0, cube(v) + cube(v))",
+    "beside the call": "v = x[i]\nwp.atomic_add(l, 0, v + cube(v))",
+    "as the other factor": "v = x[i]\nwp.atomic_add(l, 0, v * cube(v))",
+    "in another argument": "v = x[i]\nwp.atomic_add(l, 0, wp.max(v, cube(v)))",
+    "in its own sum": "v = x[i]\nv = v + cube(v)\nwp.atomic_add(l, 0, v)",
     "in a static loop": "v = x[i]\ns = float(0.0)\nfor j in range(3):\n    s += cube(v)\nwp.atomic_add(l, 0, s)",
     "in a dynamic loop": "v = x[i]\ns = float(0.0)\nfor j in range(c[0]):\n    s += cube(v)\nwp.atomic_add(l, 0, s)",
 }

@@ -96,9 +96,7 @@ class Calls(Functions):
 
     def arguments(self, node: ast.Call) -> list[Value]:
         """The values of all arguments but types and sizes."""
-        values = [self.evaluate(argument) for argument in node.args]
-        values += [self.evaluate(each.value) for each in node.keywords if each.arg not in _TYPE_ARGUMENTS]
-        return values
+        return self.operands([*node.args, *(each.value for each in node.keywords if each.arg not in _TYPE_ARGUMENTS)])
 
     # -- builtins ------------------------------------------------------------------------------------------------
 

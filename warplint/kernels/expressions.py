@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from warplint.kernels import types
@@ -143,7 +143,19 @@ class Expressions(Elements, ABC):
 
     def binary(self, node: ast.BinOp) -> Value:
         """``a + b`` and the like."""
-        return self.operator(node.op, self.evaluate(node.left), self.evaluate(node.right), node)
+        left, right = self.operands((node.left, node.right))
+        return self.operator(node.op, left, right, node)
+
+    def operands(self, nodes: Sequence[ast.expr]) -> list[Value]:
+        """The operands of one operation, which uses them once all are there.
+
+        In ``h + f(h)`` the sum comes after the call: where the custom adjoint of ``f`` assigns, the sum's part is lost.
+        """
+        values = [self.evaluate(node) for node in nodes]
+        if not self.ledger.watched:
+            return values
+        pairs = zip(nodes, values, strict=True)
+        return [self.name(node) if isinstance(node, ast.Name) else value for node, value in pairs]
 
     def operator(self, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Value:
         """The value of ``left op right``, with integers folded and the thread's index followed."""
@@ -190,7 +202,7 @@ class Expressions(Elements, ABC):
 
     def comparison(self, node: ast.Compare) -> Value:
         """``a < b``."""
-        values = [self.evaluate(part) for part in (node.left, *node.comparators)]
+        values = self.operands((node.left, *node.comparators))
         compare = COMPARED.get(type(node.ops[0]))
         a, b = values[0].constant, values[-1].constant
         if compare is not None and len(values) == 2 and isinstance(a, (int, float)) and isinstance(b, (int, float)):

@@ -81,7 +81,7 @@ class Loops(Calls):
     # -- unrolling -----------------------------------------------------------------------------------------------
 
     def _unrolls(self, node: ast.For, numbers: range) -> bool:
-        """Warp's own decision (``Adjoint.get_unroll_range``); under a limit that is not known, that which is harmless."""
+        """Warp's own decision (``Adjoint.get_unroll_range``); under an unknown limit, the harmless one."""
         if self._contains_static(node):
             return True
         return (self.max_unroll is None or len(numbers) <= self.max_unroll) and not self._leaves_early(node)

@@ -47,7 +47,10 @@ class Interpreter(Loops):
         """The value of ``s = s + e``."""
         sum_, target = node.value, node.targets[0]
         assert isinstance(sum_, ast.BinOp)
-        return self.operator(sum_.op, self._term(sum_.left, target), self._term(sum_.right, target), sum_)
+        left, right = self._term(sum_.left, target), self._term(sum_.right, target)
+        if isinstance(sum_.left, ast.Name):  # as in :meth:`operands`: a call on the right may take away what it gets
+            left = self._term(sum_.left, target)
+        return self.operator(sum_.op, left, right, sum_)
 
     def _term(self, node: ast.expr, target: ast.expr) -> Value:
         """A term of a sum that is assigned to ``target``."""
