@@ -6,12 +6,14 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from warplint import cli
 from warplint.config import VerifySettings
 from warplint.runner.protocol import ITERATIONS
 from warplint.verify.engine.execution.log import Log
+from warplint.verify.engine.execution.memory import Checkpoints, MemoryTable
 from warplint.verify.engine.recording.horizon import Budget, Horizon
 
 FIVE = """\
@@ -60,6 +62,38 @@ def test_it_stops_after_the_iterations_that_are_asked_for():
 def test_backward_calls_that_nobody_uses_are_no_iterations():
     assert rounds_until_stopped(2, used=False) == (8, "8 backward calls whose gradients nothing used")
     assert rounds_until_stopped(3, used=False)[0] == 12
+
+
+def test_an_iteration_may_have_as_many_backward_calls_as_the_horizon_says():
+    stopped: list[str] = []
+    horizon = Horizon(Budget(), stopped.append, 2, unfinished=20)
+    log = Log()
+    for _ in range(20):
+        horizon.entering(log, "site")
+        horizon.backward_done()
+    assert not stopped
+    horizon.entering(log, "site")
+    assert (stopped, horizon.more) == (["horizon"], "--horizon")
+
+
+def test_thinned_checkpoints_keep_the_earlier_contents_of_each_memory():
+    table, checkpoints = MemoryTable(), Checkpoints()
+    buffers = [np.zeros(4, dtype=np.uint8) for _ in range(2)]
+    one, other = (table.add(int(buffer.ctypes.data), 4) for buffer in buffers)
+    for epoch in range(4):
+        if epoch:
+            checkpoints.begin(10 * epoch)
+        for memory in (one, other) if epoch % 2 else (one,):
+            checkpoints.save(memory)
+            memory.write(np.full(4, 10 * epoch + 1, dtype=np.uint8))
+    assert checkpoints.thin(table.all)
+    assert (checkpoints.starts, checkpoints.size) == ([0, 20], 16)
+    assert one.epoch == other.epoch == checkpoints.current == 1
+    checkpoints.restore(checkpoints.at(35))
+    assert [buffer[0] for buffer in buffers] == [11, 11]
+    checkpoints.restore(checkpoints.at(15))
+    assert [buffer[0] for buffer in buffers] == [0, 0]
+    assert not checkpoints.thin(table.all)
 
 
 def test_the_setting_has_the_default_of_the_request():

@@ -175,6 +175,9 @@ def _add_running(parser: argparse.ArgumentParser) -> Any:
         "--memory-limit", type=float, metavar="GB", help="for each program (default: 3/4 of the machine's; 0: none)"
     )
     group.add_argument("--iterations", type=int, metavar="N", help="stop each program when N were seen (default: 2)")
+    group.add_argument(
+        "--horizon", type=int, metavar="N", help="backward calls that one iteration may have (default: 8)"
+    )
     group.add_argument("--keep", metavar="DIR", help="write a script for each gradient that measures it again")
     return group
 

@@ -47,7 +47,8 @@ class VerifySettings:
     """What ``--verify`` runs, by which interpreter, on which device, for how long (seconds a program) and how far.
 
     ``memory_limit``: gigabytes that a program may take; 0: any; None: three quarters of what the machine has.
-    ``iterations``: a program is stopped when so many of its iterations were seen. ``keep``: a folder for scripts that
+    ``iterations``: a program is stopped when so many of its iterations were seen, ``horizon``: or when one has had so
+    many backward calls (None: four for each iteration). ``keep``: a folder for scripts that
     repeat the measurements.
     """
 
@@ -57,6 +58,7 @@ class VerifySettings:
     time_limit: float = 120.0
     memory_limit: float | None = None
     iterations: int = 2
+    horizon: int | None = None
     keep: str | None = None
 
 
@@ -191,6 +193,7 @@ def as_table(settings: Settings) -> dict[str, object]:
             "time-limit": verify.time_limit,
             "memory-limit": verify.memory_limit,
             "iterations": verify.iterations,
+            "horizon": verify.horizon,
             "keep": verify.keep,
         },
     }
@@ -324,6 +327,7 @@ _VERIFY_READERS: Mapping[str, Callable[[Any], Any]] = {
     "time-limit": _seconds,
     "memory-limit": _gigabytes,
     "iterations": _positive,
+    "horizon": _positive,
     "keep": _string,
 }
 

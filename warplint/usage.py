@@ -14,6 +14,7 @@ RUNNING: Mapping[str, str] = {
     "time-limit": "time_limit",
     "memory-limit": "memory_limit",
     "iterations": "iterations",
+    "horizon": "horizon",
     "keep": "keep",
 }
 """Settings that are about running programs, and the options that give them."""

@@ -83,6 +83,8 @@ class ProgramRun:
     problem: str = ""
     notes: tuple[str, ...] = ()
     stopped: str = ""
+    more: str = ""
+    """The option that would have it see more."""
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def program(run: ProgramRun) -> Iterator[str]:
     seen = f"{counted(run.launches, 'launch')}, {counted(run.backward_calls, 'backward call')}"
     yield f"ran `{run.command}` for {run.seconds:.1f} s: {seen}" + (f" ({where})" if where else "")
     if run.stopped:
-        yield f"  stopped {run.stopped}; --iterations N looks at more"
+        yield f"  stopped {run.stopped}; {run.more or '--iterations'} N looks at more"
     if run.problem:
         yield f"  not judged to the end: {run.problem}"
     yield from (f"  {note}" for note in run.notes)

@@ -60,13 +60,15 @@ def confine(limit: int | None) -> None:
     _set(limit, with_judging(limit) if limit is not None else None)
 
 
-def relax() -> None:
-    """Give this process what is kept back for the judging: the program is over."""
+def relax(by: int | None = None) -> None:
+    """Give this process more: ``by`` bytes for a record of it; None: all that is kept back, for its judging."""
     try:
         import resource
 
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+        soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        if soft != resource.RLIM_INFINITY:
+            more = hard if by is None else soft + by
+            resource.setrlimit(resource.RLIMIT_DATA, (more if hard < 0 else min(more, hard), hard))
     except (ImportError, AttributeError, OSError, ValueError):
         pass
 

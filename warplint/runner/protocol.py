@@ -119,6 +119,8 @@ class Request:
     """Bytes that the program may take; None: any."""
     iterations: int = ITERATIONS
     """Complete iterations (backward calls whose gradient was used or cleared) after which the run is stopped."""
+    horizon: int | None = None
+    """Backward calls that one iteration may have; None: a few for each iteration."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Files (absolute real paths) that are to have another text in this run: a fix that is tried out."""
     config: Mapping[str, Any] = field(default_factory=dict)

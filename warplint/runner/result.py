@@ -56,7 +56,7 @@ class RunResult:
             return f"{self.exit.text}{self._where}{self._overwritten}"
         if self.program is None:
             return f"ended without an answer ({self.exit.text}){self._last_line}"
-        return _explain(self.program) if self.program.stopped not in ("end", "horizon") else None
+        return _explain(self.program) if self.program.stopped not in _PLANNED else None
 
     @property
     def _wanted_memory(self) -> bool:
@@ -99,6 +99,8 @@ class RunResult:
         return f": {lines[-1].strip()[:200]}" if lines else ""
 
 
+_PLANNED = frozenset({"end", "horizon", "memory budget"})
+"""Ends of a run that are no problem in themselves."""
 _HEAP = re.compile(
     r"^(?:(?:free|munmap_chunk|\w*alloc\w*)\(\): |double free or corruption|corrupted (?:size|double)).*$", re.MULTILINE
 )

@@ -39,8 +39,8 @@ class RunOptions:
     there. ``limits``: per child. ``folder``: its working directory (default: where warplint was started). ``cache``:
     an isolated kernel cache; None uses the user's own, which is then never cleared. ``texts``: files that are to have
     another text in this run; ``config``: options of ``wp.config`` that are assigned before the program begins (where
-    builds are counted). ``iterations``: complete iterations after which a run is stopped. ``tick``: called while the
-    child runs.
+    builds are counted). ``iterations``: complete iterations after which a run is stopped, ``horizon``: backward calls
+    that one may have. ``tick``: called while the child runs.
     """
 
     python: str | None = None
@@ -50,6 +50,7 @@ class RunOptions:
     cache: str | None = None
     seed: int = 0
     iterations: int = ITERATIONS
+    horizon: int | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, object] = field(default_factory=dict)
     tick: Tick = _silent
@@ -118,6 +119,7 @@ def _request(
         isolated_cache=options.cache is not None,
         seed=options.seed,
         iterations=options.iterations,
+        horizon=options.horizon,
         texts={os.path.realpath(path): text for path, text in options.texts.items()},
         config=dict(options.config),
     )

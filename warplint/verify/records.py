@@ -120,6 +120,8 @@ class Gradient:
     method: str = "replay"
     """``replay`` of the recorded operations, or ``fork``: the user's own Python ran again (host data in the loop)."""
     repetition: Repetition | None = None
+    window: int = 0
+    """The part of the run that it lies in, where that was judged in parts; groups are counted in each."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,8 @@ class Program:
     reason: str = ""
     seen: str = ""
     """At the horizon: how much was seen, in words (``2 iterations``)."""
+    more: str = ""
+    """The option that would have it see more."""
 
 
 @dataclass(frozen=True)

@@ -135,6 +135,7 @@ class _Session:
             device=verify.device,
             limits=Limits(verify.time_limit, _bytes(verify.memory_limit)),
             iterations=verify.iterations,
+            horizon=verify.horizon,
             tick=lambda seconds: self.say(doing, seconds),
         )
 
@@ -208,6 +209,7 @@ class _Session:
 def _gradients(evidence: Evidence, judged: Iterable[Finding]) -> Iterable[GradientCheck]:
     confirmed = [each for each in judged if each.verdict is not None and _speaks_of_gradients(each.verdict)]
     leaves = Counter((gradient.leaf, gradient.allocated) for gradient in evidence.gradients)
+    earlier = _counted_before(evidence.gradients)
     for gradient in evidence.gradients:
         backward = gradient.backward[-1] if gradient.backward else ()
         called = evidence.places.span(backward[-1]) if backward else None
@@ -224,12 +226,26 @@ def _gradients(evidence: Evidence, judged: Iterable[Finding]) -> Iterable[Gradie
             program=evidence.result.command,
             unexplained=gradient.status is GradientStatus.FAIL
             and not any(_explains(finding, gradient, evidence) for finding in confirmed),
-            backward=gradient.group + 1,
+            backward=earlier[gradient.memory, gradient.window] + gradient.group + 1,
             backward_path=called.path if called is not None else "",
             backward_line=called.line if called is not None else 0,
             repeated=leaves[gradient.leaf, gradient.allocated] > 1,
             signature=_signature(gradient.signature, evidence) if gradient.signature is not None else None,
         )
+
+
+def _counted_before(gradients: Sequence[Gradient]) -> dict[tuple[int, int], int]:
+    """For each leaf and part of the run: how many of the leaf's groups lie in the parts before."""
+    most: dict[tuple[int, int], int] = {}
+    for gradient in gradients:
+        key = gradient.memory, gradient.window
+        most[key] = max(most.get(key, 0), gradient.group + 1)
+    before: Counter[int] = Counter()
+    found: dict[tuple[int, int], int] = {}
+    for memory, window in sorted(most, key=lambda key: key[1]):
+        found[memory, window] = before[memory]
+        before[memory] += most[memory, window]
+    return found
 
 
 def _signature(signature: Signature, evidence: Evidence) -> SignatureShown:
@@ -307,6 +323,7 @@ def _program(evidence: Evidence, device: str | None) -> ProgramRun:
         problem=result.problem or _undecided(evidence),
         notes=tuple(notes),
         stopped=f"after {program.seen}" if program is not None and program.seen else "",
+        more=program.more if program is not None else "",
     )
 
 

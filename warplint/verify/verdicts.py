@@ -106,9 +106,10 @@ def _not_reached(measured: Measurements, experiment: Experiment) -> Verdict:
         return Verdict(Status.NOT_REACHED, f"the program did not come here: {problems[0]}", experiment)
     if not runs:
         return Verdict(Status.NOT_REACHED, "no program that comes here was run", experiment)
-    seen = next((run.result.program.seen for run in runs if run.result.program and run.result.program.seen), "")
-    if seen:
-        reason = f"not reached in the part that was run (stopped after {seen}; --iterations N looks at more)"
+    cut = next((run.result.program for run in runs if run.result.program and run.result.program.seen), None)
+    if cut is not None:
+        more = cut.more or "--iterations"
+        reason = f"not reached in the part that was run (stopped after {cut.seen}; {more} N looks at more)"
         return Verdict(Status.NOT_REACHED, reason, experiment)
     if measured.configured:
         return Verdict(Status.NOT_REACHED, "no configured command came here", experiment)

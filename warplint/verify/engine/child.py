@@ -93,7 +93,9 @@ class Session:
         self.hooks = Hooks(self._warp_is_there, self._unsupported)
         deadline = self.began + request.stop_recording_after
         budget = Budget(affordable_memory(request.memory), deadline=deadline)
-        self.recorder = Recorder(self.log, Horizon(budget, self.stop, request.iterations))
+        memory_limit.relax(2 * budget.memory)
+        horizon = Horizon(budget, self.stop, request.iterations, request.horizon)
+        self.recorder = Recorder(self.log, horizon)
         self.reserve = Reserve(self.log, self.recorder, channel.mine)
         self.recorder.horizon.keep = self.reserve.keep
         self.clock = Clock(self.began + request.limit - RESERVE)
@@ -101,6 +103,9 @@ class Session:
         self._finished = False
         self._teller = Teller(self.log, channel.send)
         self._devices: set[str] = set()
+        self._windows = 0
+        self._let_go = 0
+        """Windows that were judged and let go so that the record stays within its budget."""
         self._sites: dict[object, int] = {}
 
     def _clock(self) -> Clock:
@@ -172,12 +177,15 @@ class Session:
         threading.Thread(target=watch, name=WATCH, daemon=True).start()
 
     def stop(self, reason: str) -> None:
-        """Enough was seen: judge, and leave without unwinding anything of the user's; a test run goes on."""
+        """Enough was seen: judge, and leave without unwinding anything of the user's.
+
+        A test run goes on, and so does a long one whose record is full (``window``).
+        """
         if not self.channel.mine():
             self.hooks.observer = None
             return
-        if reason in ("horizon", "memory budget") and self._is_test_run:
-            self._judge_window()
+        if reason == "window" or (reason in ("horizon", "memory budget") and self._is_test_run):
+            self._judge_window(sampled=self._is_test_run)
             return
         self.finish(reason)
         _flush()
@@ -189,15 +197,20 @@ class Session:
         entry = self.request.entry
         return entry is not None and entry.target.split(".")[0] in TEST_RUNNERS and entry.kind is not EntryKind.SCRIPT
 
-    def _judge_window(self) -> None:
-        """Judge what was recorded since the last window, unless the like of it was judged already; then forget it."""
+    def _judge_window(self, sampled: bool) -> None:
+        """Judge what was recorded since the last window; then forget it.
+
+        ``sampled``: unless the like of it was judged already.
+        """
         observer, self.hooks.observer = self.hooks.observer, None
         sites = {places(begin.stack)[-1:] for begin in self.log.backwards}
         new = any(self._sites.get(site, 0) < WINDOWS_AT_A_SITE for site in sites)
         for site in sites:
             self._sites[site] = self._sites.get(site, 0) + 1
-        if new:
+        if new or not sampled:
             self._judge()
+        self._windows += 1
+        self._let_go += not sampled
         self.reserve.dismiss()
         self.log.forget()
         self.hooks.observer = observer
@@ -212,7 +225,20 @@ class Session:
         reason = self._judge()
         self.reserve.dismiss()
         self._teller.end(whole=stopped == "end" or stopped.startswith("exit"))
+        self._tell_what_was_thinned()
         self.channel.send(self._program(stopped, text or reason))
+
+    def _tell_what_was_thinned(self) -> None:
+        within = f"to keep the record within {self.recorder.horizon.budget.memory >> 20} MB"
+        if self._let_go:
+            times = "once" if self._let_go == 1 else f"{self._let_go} times"
+            text = f"{within} it was judged and let go {times} on the way: each part is judged with what it holds"
+            self.channel.send(Note("memory", text))
+        if self.recorder.horizon.thinned:
+            text = (
+                f"{within} checkpoints were let go: states between those kept are rebuilt by running operations again"
+            )
+            self.channel.send(Note("memory", text))
 
     def _judge(self) -> str:
         if self.recorder.error is not None:
@@ -250,13 +276,17 @@ class Session:
             except Unsupported as error:
                 self._unsupported(str(error))
                 return
-        judge = Judge(Machine(self.log), self.channel.send, self.clock, self.request.seed, progress.at, self.reserve)
+        machine = Machine(self.log)
+        judge = Judge(
+            machine, self.channel.send, self.clock, self.request.seed, progress.at, self.reserve, self._windows
+        )
         if problem:
             self.channel.send(judge.unjudged(first - 1, problem))
         judge.run(first)
 
     def _program(self, stopped: str, reason: str) -> Program:
         warp = sys.modules.get("warp")
+        horizon, planned = self.recorder.horizon, stopped in ("horizon", "memory budget")
         return Program(
             command="",
             seconds=time.monotonic() - self.began,
@@ -266,7 +296,8 @@ class Session:
             warp=str(warp.config.version) if warp is not None else "",
             stopped=stopped,
             reason=reason,
-            seen=self.recorder.horizon.seen if stopped == "horizon" else "",
+            seen=horizon.seen if planned else "",
+            more=horizon.more if planned else "",
         )
 
     def _unsupported(self, why: str) -> None:

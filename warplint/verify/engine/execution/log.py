@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import bisect
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from warplint.verify.engine.execution.memory import Bytes, Checkpoints, CodeStack, Memory, MemoryTable, Range
-from warplint.verify.engine.execution.operations import BackwardBegin, Entry, Happening, Operation, TapeRecord
+from warplint.verify.engine.execution.operations import (
+    BackwardBegin,
+    Entry,
+    Happening,
+    HostWrite,
+    Operation,
+    TapeRecord,
+)
 
 
 @dataclass
@@ -41,6 +49,8 @@ class Log:
     deferred: list[tuple[Any, int, Memory]] = field(default_factory=list)
     """Frees that wait: (native function, address, memory)."""
     deferred_bytes: int = 0
+    copied_bytes: int = 0
+    """Of copies that the log keeps besides checkpoints: what gradients held, what came from the host."""
     launches: int = 0
     taped: int = 0
     backward_count: int = 0
@@ -53,6 +63,9 @@ class Log:
     gradient_values: dict[Memory, list[tuple[int, Bytes]]] = field(default_factory=dict)
     """What gradients held when the program used them (read, handed on, cleared), with the number of that operation."""
 
+    settle: Callable[[], None] = lambda: None
+    """Brings memory to the end of the log, where what runs operations again has left it elsewhere."""
+
     @property
     def next_index(self) -> int:
         """The number that the next operation gets."""
@@ -61,6 +74,8 @@ class Log:
     def add(self, operation: Operation) -> None:
         """Append an operation that was made with :attr:`next_index`."""
         self.operations.append(operation)
+        if isinstance(operation, HostWrite):
+            self.copied_bytes += operation.contents.size
 
     def __getitem__(self, index: int) -> Operation:
         return self.operations[index - self.base]
@@ -80,16 +95,20 @@ class Log:
         place = bisect.bisect_right([number for number, _ in kept], index)
         if place == 0 or not np.array_equal(memory.live(), kept[place - 1][1]):
             kept.insert(place, (index, memory.read()))
+            self.copied_bytes += memory.size
 
     def gradient_at(self, memory: Memory, index: int) -> Bytes:
         """What the gradient in ``memory`` held just before operation ``index``, which uses it, or at the log's end."""
         if index >= self.next_index:
+            self.settle()
             return memory.read()
         contents: Bytes | None = None
         for number, kept in self.gradient_values.get(memory, ()):
             if number > index:
                 break
             contents = kept
+        if contents is None:
+            self.settle()
         return memory.read() if contents is None else contents
 
     def forget(self) -> None:
@@ -110,7 +129,7 @@ class Log:
             self.memories.remove(memory)
             free(address)
         self.deferred.clear()
-        self.deferred_bytes = 0
+        self.deferred_bytes = self.copied_bytes = 0
         self.backwards.clear()
         self.gradient_values.clear()
         self.tapes.clear()

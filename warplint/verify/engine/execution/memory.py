@@ -18,6 +18,8 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 
 CANARY = 0xC5
+LARGE = 1 << 26
+"""Bytes that are copied without a thought; of more than that only what is needed."""
 PADDING = 64
 """Bytes behind each allocation, filled with :data:`CANARY`: an adjoint that writes out of bounds lands in them."""
 
@@ -215,11 +217,17 @@ class Checkpoints:
         self.epochs: list[dict[Memory, Bytes]] = [{}]
         self.starts: list[int] = [0]
         self.size = 0
+        self._touched = 0
 
     def begin(self, operation: int) -> None:
-        """A new epoch, whose first operation is number ``operation``."""
-        self.epochs.append({})
-        self.starts.append(operation)
+        """A new epoch, whose first operation is number ``operation``; none where copies are dearer than to run again.
+
+        What a program touches in one epoch it mostly touches in the next, and all of it would be saved once more.
+        """
+        if self._touched <= LARGE:
+            self.epochs.append({})
+            self.starts.append(operation)
+            self._touched = 0
 
     @property
     def current(self) -> int:
@@ -233,10 +241,27 @@ class Checkpoints:
             memory.epoch = epoch
             self.epochs[epoch][memory] = memory.read()
             self.size += memory.size
+            self._touched += memory.size
 
     def skip(self, memory: Memory) -> None:
         """Its first touch overwrites all of it without looking: nothing to keep."""
         memory.epoch = len(self.epochs) - 1
+        self._touched += memory.size
+
+    def thin(self, memories: Iterable[Memory]) -> bool:
+        """Let each second epoch go: its states are rebuilt by running on from the one before. False: none is left.
+
+        Of a memory that both saved, the earlier copy remains; ``memories`` are all that there are.
+        """
+        if len(self.epochs) < 3:
+            return False
+        merged = [{**later, **earlier} for earlier, later in zip(self.epochs[::2], self.epochs[1::2], strict=False)]
+        self.epochs = merged + self.epochs[2 * len(merged) :]
+        self.starts = self.starts[::2]
+        for memory in memories:
+            memory.epoch //= 2  # -1, of none, stays
+        self.size = sum(copy.size for saved in self.epochs for copy in saved.values())
+        return True
 
     def at(self, operation: int) -> int:
         """The last epoch that begins at or before ``operation``."""

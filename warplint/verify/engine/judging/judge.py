@@ -67,7 +67,10 @@ class Judge:
         seed: int,
         starting: Callable[[int], None],
         reserve: Reserve | None = None,
+        window: int = 0,
     ) -> None:
+        """``window`` is the number of the part of the run that the log holds."""
+        self._window = window
         self._machine = machine
         self._log = machine.log
         self._send = send
@@ -295,7 +298,8 @@ class Judge:
             consumed_at=places(group.used.stack) if group.used is not None else (),
             also_repaired_by=others,
             method=found.method,
-            repetition=repetition(self.analysis, group, found),
+            repetition=repetition(self.analysis, group, found) if self._window == 0 else None,
+            window=self._window,
         )
 
 

@@ -17,6 +17,9 @@ SITES = 6
 UNFINISHED = 4
 """Backward calls whose gradients nobody ever uses or clears: stop after so many for each iteration asked for."""
 
+THINNED = 0.125
+"""Checkpoints that take less than this share of the budget are not worth thinning."""
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -50,10 +53,22 @@ class Horizon:
     at the first array with a gradient and in front of the first ``with tape`` of an iteration: a snapshot's time.
     """
 
-    def __init__(self, budget: Budget, stop: Callable[[str], None], iterations: int = ITERATIONS) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        stop: Callable[[str], None],
+        iterations: int = ITERATIONS,
+        unfinished: int | None = None,
+    ) -> None:
+        """``unfinished``: so many backward calls may one iteration have; by default a few for each iteration."""
         self.budget = budget
         self.iterations = iterations
+        self.unfinished = unfinished if unfinished is not None else UNFINISHED * iterations
         self.seen = ""
+        self.more = ""
+        """The option that would have had it go on."""
+        self.thinned = 0
+        """How often each second checkpoint was let go."""
         self.stop = stop
         self.keep: Callable[[], None] = lambda: None
         self._complete = Counter[object]()
@@ -98,10 +113,13 @@ class Horizon:
                 log.checkpoints.begin(log.next_index)
         self._site = site
         enough = self._complete[site] >= self.iterations or self._complete.total() >= SITES * self.iterations
-        if enough or self._pending >= UNFINISHED * self.iterations:
+        if enough or self._pending >= self.unfinished:
             self.seen = self._told(site, enough)
+            self.more = "--iterations" if enough else "--horizon"
             self.begin_anew()
             self.stop("horizon")
+        elif fresh and log.backwards and self.over_budget(log, 0.5) and not self._thinned(log, 0.5):
+            self.stop("window")
         self._open = True
         if fresh:
             self.keep()
@@ -131,13 +149,29 @@ class Horizon:
             self.relieve(log)
 
     def relieve(self, log: Log) -> None:
-        """Keep the log within its budget: let go of a past that no tape holds, else stop and judge what there is."""
-        if self._muted or self._is_short or not self.over_budget(log):
+        """Keep the log within its budget: let go of a past that no tape holds, else stop and judge what there is.
+
+        In the middle of an iteration it may keep twice as much: between two of them it is judged and let go.
+        """
+        if self._muted or self._is_short or not self.over_budget(log) or self._thinned(log):
             return
         if not any(record.tape.launches for record in log.tapes):
-            log.forget()
-        elif log.backwards or self.over_budget(log, times=2):
+            if log.backwards:
+                self.stop("window")
+            else:
+                log.forget()
+        elif self.over_budget(log, 2.0):
+            self.seen = f"as much as the record may keep ({self.budget.memory >> 20} MB)"
+            self.more = "--memory-limit"
             self.stop("memory budget")
+
+    def _thinned(self, log: Log, times: float = 1.0) -> bool:
+        """Let go of checkpoints until the log is within its budget; whether it is."""
+        while self.over_budget(log, times) and log.checkpoints.size > THINNED * self.budget.memory:
+            if not log.checkpoints.thin(log.memories.all):
+                break
+            self.thinned += 1
+        return not self.over_budget(log, times)
 
     def refused(self, log: Log, size: int) -> None:
         """The program was refused memory: judge what there is where we hold that much; else it is its own affair."""
@@ -151,7 +185,7 @@ class Horizon:
         """Never stop and never fork again: this process only answers a question."""
         self._muted = True
 
-    def over_budget(self, log: Log, times: int = 1) -> bool:
+    def over_budget(self, log: Log, times: float = 1.0) -> bool:
         """Whether the log keeps more than it may, so many times over."""
-        kept = log.deferred_bytes + log.checkpoints.size
+        kept = log.deferred_bytes + log.copied_bytes + log.checkpoints.size
         return kept > times * self.budget.memory or len(log.operations) > times * self.budget.operations
