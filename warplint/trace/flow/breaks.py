@@ -98,6 +98,15 @@ class Surroundings:
             default=-1,
         )
 
+    def came_as_value(self, memory: int, start: int, stop: int) -> bool:
+        """Whether the host may know a memory's contents of this time, and not only what its gradient was before.
+
+        An optimiser on the host computes the next parameters from gradients: nobody differentiates through that.
+        """
+        if any(start <= read.seq < stop for read in self.host_reads if read.array.memory == memory):
+            return True
+        return not any(seq < stop for seq in self.life.used.get(memory, ()))
+
     def unreached(self, seq: int) -> frozenset[int]:
         """Leaves whose gradient is used after a backward although no tape ever saw them."""
         return frozenset(
@@ -127,7 +136,7 @@ def _links_from(
     if any(start < event.seq < stop for event in around.opaque):
         return
     inside = [operation for operation in around.operations if start <= operation.seq < stop]
-    links = [_link(step, operation) for operation in inside for step in operation.steps]
+    links = [_link(step, operation, around, start) for operation in inside for step in operation.steps]
     resolved = {operation.seq for operation in inside if operation.resolved}
     window = Window(recording.period.tape, (), recording.window.recorded)
     rules = Rules(Regard.ESTABLISHED, window, around.memories, around.warp)
@@ -163,7 +172,7 @@ def _parted(step: Step, by_pointer: Mapping[int, bool]) -> frozenset[int]:
     )
 
 
-def _link(step: Step, operation: Operation) -> _Link:
+def _link(step: Step, operation: Operation, around: Surroundings, start: int) -> _Link:
     event = step.event
     hosted: frozenset[int] = frozenset()
     sources = frozenset(array.memory for array in step.depends)
@@ -172,6 +181,7 @@ def _link(step: Step, operation: Operation) -> _Link:
     elif isinstance(event, Launch) and operation.summary is not None:
         numbers = {p.name for p in operation.summary.parameters if p.kind == "scalar" and p.floating is True}
         hosted = frozenset().union(*(b.from_host for b in event.bindings if b.path in numbers))
+    hosted = frozenset(memory for memory in hosted if around.came_as_value(memory, start, event.seq))
     whole = step.dest.extent.known and step.dest.extent.start is None
     return _Link(step, sources, hosted, step.kind is StoreKind.STORE and whole)
 
