@@ -296,7 +296,7 @@ def test_what_only_the_run_shows_is_counted_too(tmp_path: Path, monkeypatch: pyt
     assert seen.verdict.status is Status.CONFIRMED
     assert "module `lib` was built 3 times in one run" in seen.verdict.reason
     assert verification.notes == (
-        "python prog.py: 3 builds in a fresh cache; 1 would remain if every finding about builds were repaired",
+        "python prog.py: 3 builds in a fresh cache; 1 would remain if each module were built once",
     )
 
 

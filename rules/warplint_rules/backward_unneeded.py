@@ -58,12 +58,13 @@ def detect(context: Context) -> Iterable[Finding]:
     kernels = [event.kernel for event in launches if event.kernel is not None and event.kernel.enable_backward]
     if not kernels or any(event.adjoint for event in launches):
         return
-    names = wording.listing(f"`{kernel.name}`" for kernel in kernels)
+    distinct = dict.fromkeys(kernel.name for kernel in kernels)
+    names = wording.listing(f"`{name}`" for name in distinct) + (" is" if len(distinct) == 1 else " are")
     yield wording.finding(
         RULE,
         Severity.WARNING,
         trace.warp_import,
-        f"nothing in this program runs an adjoint, yet {names} are built with one; set "
+        f"nothing in this program runs an adjoint, yet {names} built with one; set "
         "`wp.config.enable_backward = False` before the first kernel",
         wording.label(kernels[0].span, Role.KERNEL, "built with its adjoint"),
         trace.source,

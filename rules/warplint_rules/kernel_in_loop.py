@@ -44,7 +44,8 @@ The program runs in an empty kernel cache, and the builds of the module are coun
 Silent: kernels defined again with the same content (one build), kernels all made before the first launch, unique
 modules, and captured values that are not known. A cached factory that puts its kernels into one named module is found
 where the package that holds it lies in the project of the program that calls it. What an installed package makes is
-that package's to repair, and is not reported to the programs that use it: `warplint builds measure` shows it there.
+that package's to repair: source alone is silent about it, and a run tells its modules' builds with the lines in the
+package that cause them, as `warplint builds measure` does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The child that counts builds: runs the program as it is, and tells each load of a Warp module.
 
-It records nothing else, so that a program costs what it costs. A program that trains for hours builds its modules in
-the first seconds: the child leaves when no module was loaded for some time (:data:`QUIET`).
+It records little else (options, and clearings of the cache, which say why), so that a program costs what it costs. A
+program that trains for hours builds its modules in the first seconds: the child leaves when no module was loaded for
+some time (:data:`QUIET`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from warplint.builds.circumstances import Circumstances
 from warplint.runner.entry import start
 from warplint.runner.protocol import Channel, Request
 from warplint.verify.engine.warp_hooks import redirect_devices
@@ -58,14 +60,16 @@ def main(request: Request, channel: Channel) -> int:
     began = time.monotonic()
     pauses = _Pauses()
 
+    def tell(record: object) -> None:
+        if channel.mine():
+            channel.send(record)
+
     def loaded(load: ModuleLoad, block_dim: int | None) -> None:
         pauses.loaded()
-        if channel.mine():
-            channel.send(load)
+        tell(load)
 
     def finish(stopped: str, reason: str = "") -> None:
-        if channel.mine():
-            channel.send(Program("", time.monotonic() - began, 0, 0, 0, warp.config.version, stopped, reason))
+        tell(Program("", time.monotonic() - began, 0, 0, 0, warp.config.version, stopped, reason))
 
     def leave_when_over() -> None:
         while not pauses.over:
@@ -83,6 +87,7 @@ def main(request: Request, channel: Channel) -> int:
     if problem is not None:
         channel.send(Note("no-builds", problem))
         return 0
+    Circumstances(tell).watch()
     threading.Thread(target=leave_when_over, daemon=True).start()
     ending = start(request.entry)
     finish(ending.stopped, ending.text)

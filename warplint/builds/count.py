@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from warplint.builds.remedy import harm_of, remedied
+from warplint.builds.why import Cause, CauseKind, built_again, explained_loads
 from warplint.finding import Finding
 from warplint.project import Project
 from warplint.proof import BuildHarm
@@ -29,7 +30,7 @@ class Builds:
 
     ``problem``: why the counts mean nothing (the program did not run through, or keeps a cache of its own, which may
     have held anything before the first run). ``own_cache``: the folder of that cache; what the second run built is then
-    still a fact.
+    still a fact. ``told_cold`` and ``told_warm`` are all that each run told, in order.
     """
 
     command: str
@@ -38,6 +39,8 @@ class Builds:
     problem: str | None = None
     own_cache: str | None = None
     library: tuple[ModuleLoad, ...] = ()
+    told_cold: tuple[object, ...] = ()
+    told_warm: tuple[object, ...] = ()
 
     @property
     def built_cold(self) -> int:
@@ -68,6 +71,13 @@ class Builds:
     def modules(self) -> tuple[str, ...]:
         """The modules by name."""
         return tuple(dict.fromkeys(load.module for load in self.cold))
+
+    def causes(self, module: str) -> tuple[Cause, ...]:
+        """Why the module was built more than once in one run, or in the second run at all; each with its line."""
+        again = [*explained_loads(self.told_cold), *built_again(self.cold, self.told_warm)]
+        mine = [each for each in again if each.load.module == module and each.load.compiled]
+        causes = (cause for each in mine for cause in each.causes if cause.kind is not CauseKind.FIRST)
+        return tuple(dict.fromkeys(causes))
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,16 @@ def count(command: Command, options: RunOptions, texts: Mapping[str, str] | None
         elsewhere = f"the program keeps its kernels in a cache of its own ({own})" if own is not None else None
         failed = warm.problem is not None
         problem = warm.problem or elsewhere
-        return Builds(command.shown, _loads(cold), _loads(warm), problem, None if failed else own, _library(cold))
+        return Builds(
+            command.shown,
+            _loads(cold),
+            _loads(warm),
+            problem,
+            None if failed else own,
+            _library(cold),
+            cold.records,
+            warm.records,
+        )
 
 
 def count_cold(command: Command, options: RunOptions) -> Builds:

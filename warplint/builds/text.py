@@ -138,7 +138,8 @@ def _start(start: StartUp) -> str:
 def _unused(built_warm: Sequence[Explained], found: Figures) -> Iterator[str]:
     if not built_warm:
         return
-    yield f"the cache is not reused: the warm run built {found.builds_warm} of {counted(found.modules, 'module')} again"
+    again = len({(each.load.module, each.load.device) for each in built_warm})
+    yield f"the cache is not reused: the warm run built {again} of {counted(found.modules, 'module')} again"
     reasons: dict[str, list[str]] = {}
     for each in built_warm:
         for cause in each.causes:

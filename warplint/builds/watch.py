@@ -13,18 +13,14 @@ import sys
 import time
 from typing import Any, NoReturn
 
+from warplint.builds.circumstances import Circumstances
 from warplint.verify.build_records import (
-    CacheClearedSeen,
-    ConfigSeen,
     ModuleLoad,
-    ModuleOptionsSeen,
     Note,
-    Place,
     ProcessStarted,
     to_json,
 )
 from warplint.verify.engine import warp_modules
-from warplint.verify.engine.recording.user_frames import user_stack
 from warplint.verify.engine.warp_workload import Launches, watch_launches
 
 
@@ -35,9 +31,7 @@ def begin(folder: str, started: float, importing: float) -> None:
     if problem is not None:
         watcher.send(Note("no-builds", problem))
         return
-    warp_modules.watch_config(watcher.configured)
-    warp_modules.watch_module_options(watcher.options_set)
-    warp_modules.watch_clearing(watcher.cleared)
+    watcher.circumstances.watch()
     watch_launches(watcher.launches)
     atexit.register(watcher.end)
     _end_before_leaving(watcher)
@@ -61,7 +55,7 @@ class _Watcher:
     def __init__(self, folder: str, started: float, importing: float) -> None:
         self.launches = Launches()
         self._folder, self._started, self._importing = folder, started, importing
-        self._seen = 0
+        self.circumstances = Circumstances(self.send)
         self._file: int | None = None
         self._open()
 
@@ -86,20 +80,6 @@ class _Watcher:
         """A module was built or taken from the cache; the launches so far are told with it."""
         self.send(load)
 
-    def configured(self, option: str, value: Any) -> None:
-        """``wp.config.option = value``."""
-        if not _is_initialisation(option):
-            self.send(ConfigSeen(self._next(), _here(), option, warp_modules.plain(value)))
-
-    def options_set(self, module: str, options: dict[str, Any]) -> None:
-        """``wp.set_module_options``."""
-        plain = {name: warp_modules.plain(value) for name, value in options.items()}
-        self.send(ModuleOptionsSeen(self._next(), _here(), module, plain))
-
-    def cleared(self, how: str) -> None:
-        """The kernel cache is about to be cleared by the program."""
-        self.send(CacheClearedSeen(self._next(), _here(), how))
-
     def end(self) -> None:
         """The process is about to leave; one that was forked and did nothing with Warp is not told."""
         if self._file is not None or self.launches.numbers:
@@ -107,19 +87,6 @@ class _Watcher:
 
     def forked(self) -> None:
         """This is a process forked from the one that was watched so far."""
-        self._file, self._started, self._importing, self._seen = None, time.monotonic(), 0.0, 0
+        self._file, self._started, self._importing = None, time.monotonic(), 0.0
+        self.circumstances.forget()
         self.launches.forget()
-
-    def _next(self) -> int:
-        self._seen += 1
-        return self._seen
-
-
-def _here() -> tuple[Place, ...]:
-    return tuple((code.co_filename, line, code.co_name) for code, line in reversed(user_stack(sys._getframe(2))))
-
-
-def _is_initialisation(option: str) -> bool:
-    """Whether Warp, not the program, assigns: its ``init`` writes the folder of the cache."""
-    frame = sys._getframe(3)
-    return option == "kernel_cache_dir" and frame.f_code.co_name == "init_kernel_cache"

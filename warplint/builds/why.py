@@ -72,9 +72,14 @@ _LIBRARY = re.compile(r"/lib/python3[^/]*/(?!site-packages/|dist-packages/)")
 
 def explained(process: ProcessSeen) -> tuple[Explained, ...]:
     """Each load of a process with its causes, in order."""
+    return explained_loads(process.records)
+
+
+def explained_loads(records: Sequence[object]) -> tuple[Explained, ...]:
+    """The same of what one process told, in order."""
     last: dict[tuple[str, ...], ModuleLoad] = {}
     found = []
-    for position, record in enumerate(process.records):
+    for position, record in enumerate(records):
         if not isinstance(record, ModuleLoad):
             continue
         key = family(record)
@@ -82,9 +87,8 @@ def explained(process: ProcessSeen) -> tuple[Explained, ...]:
         if before is None:
             causes: tuple[Cause, ...] = (Cause(CauseKind.FIRST, "first load", place(record.at)),)
         else:
-            causes = differences(before, record, process.records[:position]) or (
-                unused(record, [process.records[:position]]),
-            )
+            earlier = records[:position]
+            causes = differences(before, record, earlier) or (unused(record, [earlier]),)
         last[key] = record
         found.append(Explained(record, causes))
     return tuple(found)
@@ -231,20 +235,24 @@ _TRACKER = "verify_autograd_array_access"
 
 def defeated(cold: RunSeen, warm: RunSeen) -> tuple[Explained, ...]:
     """The modules that the second run built although the first had just filled the cache, each with what defeats it."""
-    found = []
+    found: list[Explained] = []
     for process in warm.processes:
-        for position, record in enumerate(process.records):
-            if isinstance(record, ModuleLoad) and record.compiled:
-                earlier = [
-                    process.records[:position],
-                    *(each.records for each in warm.processes if each is not process),
-                ]
-                found.append(Explained(record, _defeat(record, cold, earlier)))
+        others = [each.records for each in warm.processes if each is not process]
+        found += built_again(cold.loads, process.records, others)
     return tuple(found)
 
 
-def _defeat(load: ModuleLoad, cold: RunSeen, earlier: Sequence[Sequence[object]]) -> tuple[Cause, ...]:
-    related = [each for each in cold.loads if family(each) == family(load)]
+def built_again(
+    cold: Sequence[ModuleLoad], records: Sequence[object], others: Sequence[Sequence[object]] = ()
+) -> Iterator[Explained]:
+    """What one process of the second run built. ``cold``: the loads of the first run, in order of time."""
+    for position, record in enumerate(records):
+        if isinstance(record, ModuleLoad) and record.compiled:
+            yield Explained(record, _defeat(record, cold, [records[:position], *others]))
+
+
+def _defeat(load: ModuleLoad, cold: Sequence[ModuleLoad], earlier: Sequence[Sequence[object]]) -> tuple[Cause, ...]:
+    related = [each for each in cold if family(each) == family(load)]
     same = next((each for each in related if each.hash == load.hash), None)
     if same is not None:
         return (unused(load, earlier, same),)

@@ -129,6 +129,7 @@ def _build(count: BuildCount) -> dict[str, Any]:
         "builds_second_run": count.warm,
         "seconds": count.seconds,
         "program": count.program,
+        "why": list(count.why),
     }
 
 

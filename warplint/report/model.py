@@ -58,13 +58,17 @@ class GradientCheck:
 
 @dataclass(frozen=True)
 class BuildCount:
-    """How often a module was built by a program in a fresh cache, and again by a second run on the same cache."""
+    """How often a module was built by a program in a fresh cache, and again by a second run on the same cache.
+
+    ``why``: what made it be built more often than once, each reason with its line.
+    """
 
     module: str
     cold: int
     warm: int
     program: str = ""
     seconds: float | None = None
+    why: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

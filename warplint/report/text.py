@@ -59,7 +59,7 @@ def _verification(verification: Verification, look: Look) -> Iterator[str]:
     for program in verification.programs:
         yield from words.program(program)
     yield from (f"  {line}" for line in _gradients(verification.gradients, look))
-    yield from (f"  {words.build(build)}" for build in verification.builds)
+    yield from (f"  {line}" for build in verification.builds for line in words.build(build))
     yield from (f"{look.paint('red', 'error')}: {error}" for error in verification.errors)
     if not verification.programs and not verification.errors:
         yield words.NOTHING_RUN

@@ -84,9 +84,16 @@ def signature(check: GradientCheck) -> str:
     return f"  signature {shown.name}: {shown.text}"
 
 
-def build(count: BuildCount) -> str:
-    """One line for a module."""
-    return f"module {count.module}: built {times(count.cold)} in a fresh cache, {times(count.warm)} in the second run"
+MOST_REASONS = 3
+"""Reasons of one module's builds that are told; the JSON has them all."""
+
+
+def build(count: BuildCount) -> Iterator[str]:
+    """A line for a module, and one for each reason why it was built more than once."""
+    yield f"module {count.module}: built {times(count.cold)} in a fresh cache, {times(count.warm)} in the second run"
+    yield from (f"  since {reason}" for reason in count.why[:MOST_REASONS])
+    if len(count.why) > MOST_REASONS:
+        yield f"  and for {counted(len(count.why) - MOST_REASONS, 'other reason')}"
 
 
 def program(run: ProgramRun) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from warplint import catalogue
 from warplint.builds.count import Builds, Comparison, compare
+from warplint.builds.text import cause_words
 from warplint.config import Settings
 from warplint.discovery import Discovered
 from warplint.finding import Finding, Status, Verdict
@@ -289,7 +290,8 @@ def _build_counts(builds: Builds) -> Iterable[BuildCount]:
         cold = [load for load in builds.cold if load.module == module and load.compiled]
         warm = [load for load in builds.warm if load.module == module and load.compiled]
         seconds = sum(load.milliseconds for load in cold) / 1000.0
-        yield BuildCount(module, len(cold), len(warm), builds.command, round(seconds, 3))
+        why = tuple(dict.fromkeys(cause_words(cause) for cause in builds.causes(module)))
+        yield BuildCount(module, len(cold), len(warm), builds.command, round(seconds, 3), why)
 
 
 def _interpretation(recorded: Recorded) -> Interpretation:
@@ -303,7 +305,8 @@ def _ceiling(compared: Comparison) -> str:
     if remaining == before.built_cold and not before.built_warm:
         return f"{before.command}: nothing is built redundantly; {words.counted(remaining, 'build')} in a fresh cache"
     again = f", {before.built_warm} in a second run" if before.built_warm else ""
-    left = f"{remaining} would remain if every finding about builds were repaired"
+    repaired = "each module were built once" if compared.after is None else "every finding about builds were repaired"
+    left = f"{remaining} would remain if {repaired}"
     return f"{before.command}: {words.counted(before.built_cold, 'build')} in a fresh cache{again}; {left}"
 
 
