@@ -306,6 +306,25 @@ VARYING = {
     "numpy's, seeded": value(
         "SEED", "SEED = float(np.random.default_rng(3).random())", "", imports="import numpy as np\n"
     ),
+    "a clock, read by a function that the kernel calls": "import time\n"
+    + HEAD
+    + "SEED = int(time.time() * 10.0) % 1000"
+    + COLD
+    + "\n"
+    + """
+@wp.func
+def inner():
+    return wp.rand_init(SEED, 0)
+
+@wp.func
+def noise(i: int):
+    return wp.randn(inner()) * float(i)
+
+@wp.kernel
+def k(x: wp.array(dtype=float)):
+    x[wp.tid()] += noise(wp.tid())
+"""
+    + launch(),
     "a random number in wp.static": inline("random.random()", imports="import random\n"),
     "the time in wp.static": inline("int(time.time())", imports="import time\n"),
     "a constant in wp.static": inline("float(3)", ""),
@@ -365,6 +384,16 @@ MAPS = {
     "a wp.func that reads a changing global (1 build)": "@wp.func\ndef f(v: float):\n    return v * c\n\n"
     + LOOP
     + "wp.map(f, x)\n",
+    "a lambda whose captured variable changes in its call (3 builds)": "def scale(x):\n    for c in (1.0, 2.0, 3.0):\n"
+    + f"        y = wp.map(lambda v: v * c, x){AGAIN}\n\nscale(floats())\n",
+    "the same in a generator (3 builds)": "def scale(x):\n    for c in (1.0, 2.0, 3.0):\n"
+    + f"        yield wp.map(lambda v: v * c, x){AGAIN}\n\nfor y in scale(floats()):\n    print(y)\n",
+    "a nested function whose captured variable changes (3 builds)": "def scale(x):\n    for c in (1.0, 2.0, 3.0):\n"
+    + "        def times(v: float):\n            return v * c\n\n"
+    + f"        y = wp.map(times, x){AGAIN}\n\nscale(floats())\n",
+    "a nested wp.func whose captured variable changes (1 build)": "def scale(x):\n    for c in (1.0, 2.0, 3.0):\n"
+    + "        @wp.func\n        def times(v: float):\n            return v * c\n\n"
+    + "        y = wp.map(times, x)\n\nscale(floats())\n",
     "a fresh lambda that captures an argument (1 build)": "def scale(x, c):\n    return wp.map(lambda v: v * c, x)\n\n"
     + LOOP
     + "scale(x, c)\n",
@@ -384,6 +413,11 @@ for c in (1.0, 2.0):
     wp.launch(make(c), dim=3, inputs=[floats()])
 """,
 }
+
+
+def test_a_program_of_maps_alone_is_looked_at(tmp_path: Path) -> None:
+    maps = "import warp as wp  # expect: NVW307\nx = wp.zeros(3, dtype=float)\nfor c in (1.0, 2.0):\n"
+    check(tmp_path, f"{maps}    print(wp.map(lambda v: v * c, x)){AGAIN}\n")
 
 
 @pytest.mark.parametrize("source", MAPS.values(), ids=MAPS)

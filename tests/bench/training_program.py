@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 
 import numpy as np
 import warp as wp
@@ -40,7 +41,7 @@ def descend(start: wp.array(dtype=float), gradient: wp.array(dtype=float), rate:
 
 
 def rollout(states: list[wp.array], target: wp.array, loss: wp.array) -> wp.array:
-    for before, after in zip(states, states[1:]):
+    for before, after in itertools.pairwise(states):
         wp.launch(advance, dim=before.shape[0], inputs=[before], outputs=[after], device=DEVICE)
     wp.launch(misfit, dim=target.shape[0], inputs=[states[-1], target], outputs=[loss], device=DEVICE)
     return loss

@@ -34,6 +34,8 @@ _NAMES_TAPE = Probe(
     re.compile(rb"\bTape\(|import [^\n]*\bTape\b|\bwith [^\n]*[Tt]ape\b|[Tt]ape\.__enter__|\.Tape\)"),
 )
 _RUNS_KERNELS = Probe((b"launch(", b"launch_tiled("), re.compile(rb"\blaunch(?:_tiled)?\("))
+_MAPS = re.compile(rb"\b(?:wp|warp)\.map\(")
+"""Kernels that Warp writes by itself, for a function that may capture what changes."""
 _CUDA = Probe((b"cuda",), re.compile(rb"""["']cuda(?::\d+)?["']|\bget_cuda_device|\bis_cuda\b"""))
 _NEAR = 12
 """Files of a program's own that are looked at, so that a large package costs no more than a small program."""
@@ -77,8 +79,11 @@ def _decides_builds(project: Project, module: Module, data: bytes) -> bool:
     """Whether options, modules or the order of kernels and launches may be told from a run of the file."""
     if any(word in data for word in _BUILDS) or _NAMED_MODULE.search(data) is not None or _sets_config(data):
         return True
-    if b"launch(" not in data or _STARTS.search(data) is None:
+    maps = _MAPS.search(data) is not None
+    if not (maps or b"launch(" in data) or _STARTS.search(data) is None:
         return False
+    if maps:
+        return True
     return _KERNEL.search(data) is not None or project.leads_to(module, _DECIDES)
 
 

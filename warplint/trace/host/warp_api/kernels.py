@@ -77,7 +77,7 @@ def declare_kernel(machine: Machine, function: Function, options: Mapping[str, V
     if not kernel.generic:  # else its instances are what is built
         declare_content(machine, module, key)
     machine.kernels[key] = kernel
-    varying = tuple(_varying(machine, function, node))
+    varying = tuple(dict.fromkeys(_varying(machine, function)))
     machine.emit(events.KernelDeclared, kernel=event_kernel(kernel), varying=varying)
     return kernel
 
@@ -183,26 +183,53 @@ def _values_read(machine: Machine, function: Function, node: ast.FunctionDef) ->
     return found
 
 
-def _varying(machine: Machine, function: Function, node: ast.FunctionDef) -> Iterator[Span]:
+def _varying(machine: Machine, kernel: Function) -> Iterator[Span]:
     """Where values are made that go into the kernel's hash and differ from process to process."""
+    for function, node in _hashed_with(machine, kernel):
+        for name, value in _names_read(machine, function, node):
+            if isinstance(value, UnknownValue) and value.taints:
+                yield _made_at(function, name) or min(value.taints)
+        for argument in machine.caches.static_calls_of(node, function.module.module):
+            frame = Frame(function.closure, function.name, argument)
+            if taints_of(machine.evaluate(argument, frame)):
+                yield function.module.module.span(argument)
+
+
+def _hashed_with(machine: Machine, kernel: Function) -> Iterator[tuple[Function, ast.FunctionDef]]:
+    """The kernel, and the functions that it calls: the hash of a kernel is made of all of them."""
+    waiting, seen = [kernel], {kernel.node}
+    while waiting:
+        function = waiting.pop()
+        node = function.node
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        yield function, node
+        for _, value in _names_read(machine, function, node):
+            called = value.function if isinstance(value, WarpFunction) else None
+            if called is not None and called.node not in seen:
+                seen.add(called.node)
+                waiting.append(called)
+
+
+def _names_read(machine: Machine, function: Function, node: ast.FunctionDef) -> Iterator[tuple[str, Value]]:
+    """The names from outside that a body reads, with the values that they have now, in the order of the names."""
+    names = machine.caches.free_names_of(node)
     scope: Environment | None = function.closure
     while scope is not None:
-        tainted = {name for name, value in scope.variables.items() if isinstance(value, UnknownValue) and value.taints}
-        for name in sorted(tainted & machine.caches.free_names_of(node) if tainted else ()):
-            made = [
-                item
-                for item in ast.walk(function.module.module.tree)
-                if isinstance(item, (ast.Assign, ast.AnnAssign)) and name in _assigned(item)
-            ]
-            if made:
-                yield function.module.module.span(made[0])
-            else:
-                yield from sorted(scope.variables[name].taints)[:1]
+        for name in sorted(names & scope.variables.keys()):
+            yield name, scope.variables[name]
         scope = scope.parent
-    for argument in machine.caches.static_calls_of(node, function.module.module):
-        frame = Frame(function.closure, function.name, argument)
-        if taints_of(machine.evaluate(argument, frame)):
-            yield function.module.module.span(argument)
+
+
+def _made_at(function: Function, name: str) -> Span | None:
+    """The first assignment to a name in the function's file."""
+    module = function.module.module
+    made = (
+        item
+        for item in ast.walk(module.tree)
+        if isinstance(item, (ast.Assign, ast.AnnAssign)) and name in _assigned(item)
+    )
+    return next((module.span(item) for item in made), None)
 
 
 def _assigned(node: ast.Assign | ast.AnnAssign) -> set[str]:

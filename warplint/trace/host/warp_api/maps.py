@@ -21,6 +21,7 @@ from warplint.trace.host.values import (
     UnknownValue,
     Value,
     WarpFunction,
+    WarpModule,
     unknown_from,
 )
 from warplint.trace.host.warp_api.arrays import host_write
@@ -68,7 +69,7 @@ def _map(machine: Machine, call: Call) -> Value:
         return unknown_from("a map over something unknown", *operands)
     names = [f"a{position}" for position in range(len(operands))]
     elements = [f"{name}[i]" if isinstance(v, ArrayValue) else name for name, v in zip(names, operands, strict=False)]
-    globals_read = _globals_read(function) if isinstance(function, Function) else ""
+    plain = function if isinstance(function, Function) else None
     if isinstance(function, Function) and not isinstance(function.node, ast.Lambda):
         function = WarpFunction(function)
     if isinstance(function, Bound):
@@ -79,10 +80,10 @@ def _map(machine: Machine, call: Call) -> Value:
         if substituted is None:
             return unknown_from("a map of a lambda", *operands)
         expression = substituted
-        kernel = _written(machine, "map_func", names, operands, expression, {}, function.closure, globals_read)
+        kernel = _written(machine, "map_func", names, operands, expression, {}, function.closure, plain)
     elif isinstance(function, (WarpFunction, External, Native)):
         mapped = {"mapped": function}
-        kernel = _written(machine, "map_func", names, operands, expression, mapped, None, globals_read)
+        kernel = _written(machine, "map_func", names, operands, expression, mapped, None, plain)
     else:
         return unknown_from("a map of something unknown", *operands)
     if isinstance(out, (list, tuple)) or (out is not None and not isinstance(out, ArrayValue)):
@@ -130,7 +131,7 @@ def _written(
     expression: str,
     variables: dict[str, Value],
     closure: Environment | None = None,
-    globals_read: str = "",
+    plain: Function | None = None,
 ) -> KernelValue:
     """The kernel as source; it stands where the map is written."""
     parameters = ", ".join(
@@ -147,26 +148,29 @@ def _written(
     frame = machine.frame
     scope = Environment(frame.module, closure or frame.environment.closure, {"wp": External("warp"), **variables})
     place = f"{name}:{frame.module.module.path}:{getattr(here, 'lineno', 0)}:{expression}"
-    key = f"{place}:{globals_read}"
     module = warp_module(machine, name if name != "map_func" else place)  # Warp names a function's by its source
+    key = f"{place}:{_values_read(plain, module) if plain is not None else ''}"
     kernel = KernelValue(Function(node, frame.module, scope), module, key, None, stable=None)
     declare_content(machine, module, key if name == "map_func" else name)
     machine.kernels[key] = kernel
     return kernel
 
 
-def _globals_read(function: Function) -> str:
-    """The plain globals that a mapped lambda or function reads: Warp builds its module again where they differ.
+def _values_read(function: Function, module: WarpModule) -> str:
+    """The plain numbers that a mapped lambda or function reads: Warp builds its module again where they differ.
 
-    Measured on 1.19. Variables of a function around it are taken over once: Warp keeps the first kernel, whatever they
-    are later. So it does with what a ``wp.func`` reads.
+    Measured on 1.19: Warp keeps the first function for a text. What counts are the variables around that one as they
+    are now: those of a loop in the same call change, those of a later call are never looked at. What a ``wp.func``
+    reads is taken over once.
     """
     names = {item.id for item in ast.walk(function.node) if isinstance(item, ast.Name)}
-    scope = function.closure
-    while scope.parent is not None:
-        names -= scope.variables.keys()
+    values: dict[str, Value] = {}
+    module.mapped_in = module.mapped_in or function.closure
+    scope: Environment | None = module.mapped_in
+    while scope is not None:
+        for name in names & scope.variables.keys():
+            values.setdefault(name, scope.variables[name])
         scope = scope.parent
-    values = {name: scope.variables[name] for name in names & scope.variables.keys()}
     plain = {name: value for name, value in sorted(values.items()) if isinstance(value, (bool, int, float))}
     return ", ".join(f"{name}={value!r}" for name, value in plain.items())
 
