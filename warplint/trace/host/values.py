@@ -357,6 +357,8 @@ class KernelValue:
     decorator: ast.expr | None
     options: Mapping[str, Value] = field(default_factory=dict)
     unique: bool = False
+    mapped_in: Environment | None = None
+    """Of a module that ``wp.map`` made for a plain function: the scope around the first one, which Warp keeps."""
     captures: bool = False
     generic: bool = False
     stable: bool | None = None
