@@ -8,6 +8,7 @@ import pytest
 from build_runs import OPTIONS, content, load, process, run
 
 from warplint.builds.ceiling import ceiling
+from warplint.builds.count import Builds
 from warplint.builds.figures import covered, start_up
 from warplint.builds.text import ceiling_line
 from warplint.builds.why import CauseKind, defeated, explained, of_run
@@ -193,3 +194,14 @@ def test_the_share_of_a_start_up_that_is_not_compilation() -> None:
     start = start_up(run(process(load(at=3.0))))
     assert (start.seconds, start.loading, start.importing) == (4.0, pytest.approx(1.0), 0.3)
     assert start.other_share == pytest.approx(0.75)
+
+
+def test_the_reasons_of_a_counted_module_are_those_of_both_runs() -> None:
+    first, again = load(K), load(K, OTHER)
+    cleared = CacheClearedSeen(1, HERE)
+    builds = Builds("prog.py", (first, again), (again,), told_cold=(first, again), told_warm=(cleared, again))
+    assert [(cause.kind, cause.at[:2]) for cause in builds.causes(first.module) if cause.at is not None] == [
+        (CauseKind.KERNELS, ("prog.py", 30)),
+        (CauseKind.CACHE, ("prog.py", 20)),
+    ]
+    assert builds.causes("another") == ()

@@ -295,6 +295,10 @@ def test_what_only_the_run_shows_is_counted_too(tmp_path: Path, monkeypatch: pyt
     assert seen.verdict is not None
     assert seen.verdict.status is Status.CONFIRMED
     assert "module `lib` was built 3 times in one run" in seen.verdict.reason
+    (count,) = verification.builds
+    assert (count.module, count.cold, count.warm) == ("lib", 3, 0)
+    assert count.why
+    assert all(reason.endswith("(lib.py:14)") for reason in count.why), count.why
     assert verification.notes == (
         "python prog.py: 3 builds in a fresh cache; 1 would remain if each module were built once",
     )
