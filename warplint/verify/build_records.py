@@ -145,7 +145,7 @@ class ConfigSeen:
 
 @dataclass(frozen=True)
 class ModuleOptionsSeen:
-    """``wp.set_module_options``; ``direct``: a write into a module's ``options`` dictionary, seen at the next load."""
+    """``wp.set_module_options``; ``direct``: a write into a module's ``options``, which Warp does not hear."""
 
     seq: int
     stack: tuple[Place, ...]

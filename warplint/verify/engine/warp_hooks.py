@@ -101,6 +101,9 @@ class Observer(Protocol):
     def module_options(self, module: Any, options: dict[str, Any]) -> None:
         """``wp.set_module_options``."""
 
+    def options_written(self, module: str, options: dict[str, Any]) -> None:
+        """The user's code wrote into a module's ``options``."""
+
     def config(self, option: str, value: Any) -> None:
         """``wp.config.option = value``."""
 
@@ -425,6 +428,7 @@ class Hooks:
         self._wrap_method(context.Kernel, "__init__", after=lambda k, *_: self.tell(lambda o: o.kernel_declared(k)))
         self._wrap_method(context.Module, "__init__", after=lambda m, *_: self.tell(lambda o: o.module_created(m)))
         warp_modules.watch_module_options(lambda name, options: self.tell(lambda o: o.module_options(name, options)))
+        warp_modules.watch_written_options(lambda name, values: self.tell(lambda o: o.options_written(name, values)))
 
     def _install_optimisers(self) -> None:
         def wrap(module: ModuleType) -> None:

@@ -319,6 +319,53 @@ def watch_module_options(told: Callable[[str, dict[str, Any]], None]) -> None:
         setattr(owner, "set_module_options", setting)  # noqa: B010 - a function of Warp's, replaced
 
 
+def watch_written_options(written: Callable[[str, dict[str, Any]], None]) -> None:
+    """Have writes of the user's code into the ``options`` of modules made from now on told, as ``set_module_options``.
+
+    Warp keeps them in a plain dictionary and looks at it when it builds: what is written later, it does not hear.
+    """
+    from warp._src import context
+
+    make = context.Module.__init__
+
+    @functools.wraps(make)
+    def making(this: Any, *args: Any, **kwargs: Any) -> None:
+        make(this, *args, **kwargs)
+        if type(this.options) is dict:
+            this.options = _Options(this.options, functools.partial(written, str(this.name)))
+
+    setattr(context.Module, "__init__", making)  # noqa: B010 - a method of Warp's, replaced
+
+
+class _Options(dict[str, Any]):
+    """A module's options, which tell what the user's code writes into them; a copy of them is a plain dictionary."""
+
+    def __init__(self, options: dict[str, Any], written: Callable[[dict[str, Any]], None]) -> None:
+        super().__init__(options)
+        self._written = written
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        self._tell({name: value})
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """As that of a dictionary."""
+        values = dict(*args, **kwargs)
+        super().update(values)
+        self._tell(values)
+
+    def __ior__(self, other: Any) -> _Options:  # type: ignore[override,misc]
+        self.update(other)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+    def _tell(self, values: dict[str, Any]) -> None:
+        if called_by_user(sys._getframe(2)):
+            self._written(values)
+
+
 def watch_clearing(cleared: Callable[[str], None]) -> None:
     """Have it told when the user's code clears the kernel cache, by Warp's function or by removing its folder."""
     import warp

@@ -624,6 +624,11 @@ class Recorder:
         if not importing_library(sys._getframe(1)):
             self.happened(ModuleOptionsSeen, module=module, options={name: plain(v) for name, v in options.items()})
 
+    def options_written(self, module: str, options: dict[str, Any]) -> None:
+        """A module's options were written into, which Warp does not hear."""
+        values = {name: plain(value) for name, value in options.items()}
+        self.happened(ModuleOptionsSeen, module=module, options=values, direct=True)
+
     def config(self, option: str, value: Any) -> None:
         """A global option was set."""
         if called_by_user(sys._getframe(1)):
