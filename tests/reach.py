@@ -1,7 +1,8 @@
 """``python -m tests.reach FOLDER…``: how much of what is taped the interpreter follows, and why it gives up the rest.
 
 A *tape region* is a ``with`` statement over a tape, as it stands in the text. It is *entered* where some trace comes
-there, and *followed* where one trace leaves it again with the kernel and the arrays of all its launches known. A
+there, and *followed* where one trace leaves it again with the kernel and the arrays of all its launches known; *stood
+in* where that needs arrays that stand for what the caller of a function gives, which nobody in these files is. A
 *taped launch* is the place of a launch that some trace has on a tape. A file counts for the longest of the folders
 given that it lies in, so that tests can be told from the library around them.
 """
@@ -36,6 +37,8 @@ class Count:
     regions: set[Site] = field(default_factory=set)
     entered: set[Site] = field(default_factory=set)
     followed: set[Site] = field(default_factory=set)
+    known_to_the_end: set[Site] = field(default_factory=set)
+    """Those of ``followed`` in which no array stands for one of the caller's."""
     launches: set[Site] = field(default_factory=set)
     known: set[Site] = field(default_factory=set)
     roots: int = 0
@@ -47,7 +50,8 @@ class Count:
     def row(self) -> str:
         """The line of the table."""
         share = f"{len(self.followed) / len(self.regions):.0%}" if self.regions else "-"
-        parts = [len(self.regions), len(self.entered), len(self.followed), share]
+        stood_in = len(self.followed) - len(self.known_to_the_end)
+        parts = [len(self.regions), len(self.entered), len(self.followed), share, stood_in]
         return " | ".join(map(str, [*parts, len(self.launches), len(self.known), self.roots, self.cut]))
 
 
@@ -65,23 +69,25 @@ def regions(tree: ast.Module, path: str) -> Iterator[Site]:
 
 @dataclass(frozen=True)
 class Visit:
-    """One stay in a tape region: where it is, and whether it was left with all its launches known."""
+    """One stay in a tape region: where it is, whether it was left with all its launches known, without stand-ins."""
 
     site: Site
     followed: bool
+    known: bool
 
 
 def visits(trace: Trace) -> Iterator[Visit]:
     """The stays in tape regions of one trace."""
-    inside: dict[int, tuple[Site, bool]] = {}
+    inside: dict[int, Visit] = {}
     for event in trace.events:
         if isinstance(event, TapeEntered):
-            inside[event.tape] = (_site(event.span), True)
+            inside[event.tape] = Visit(_site(event.span), True, True)
         elif isinstance(event, TapeLeft) and event.tape in inside:
-            yield Visit(*inside.pop(event.tape))
+            yield inside.pop(event.tape)
         elif isinstance(event, Launch) and event.active_tape in inside and not event.complete:
-            inside[event.active_tape] = (inside[event.active_tape][0], False)
-    yield from (Visit(site, False) for site, _ in inside.values())
+            before = inside[event.active_tape]
+            inside[event.active_tape] = Visit(before.site, before.followed and event.stood_in, False)
+    yield from (Visit(each.site, False, False) for each in inside.values())
 
 
 def _site(span: object) -> Site:
@@ -117,10 +123,11 @@ def _count(file: Path, project: Project, count: Count, verbose: bool) -> None:
         for visit in visits(trace):
             count.entered.add(visit.site)
             count.followed |= {visit.site} if visit.followed else set()
+            count.known_to_the_end |= {visit.site} if visit.known else set()
         for event in trace.events:
             if isinstance(event, Launch) and event.active_tape is not None:
                 count.launches.add(_site(event.span))
-                count.known |= {_site(event.span)} if event.complete else set()
+                count.known |= {_site(event.span)} if event.complete or event.stood_in else set()
         count.reasons.update({f"{unknown.why}: {unknown.text[:_TEXT]!r}" for unknown in trace.unknowns})
         if verbose and (trace.cut or trace.unknowns):
             print(f"{file}: {dict(interpretation.statistics)}")
@@ -132,14 +139,16 @@ def _spread(counts: dict[Path, Count]) -> None:
     """What was entered from another folder's file counts where it stands."""
     entered = set().union(*(count.entered for count in counts.values()))
     followed = set().union(*(count.followed for count in counts.values()))
+    known = set().union(*(count.known_to_the_end for count in counts.values()))
     for count in counts.values():
         count.entered, count.followed = count.regions & entered, count.regions & followed
+        count.known_to_the_end = count.regions & known
 
 
 def table(counts: dict[Path, Count]) -> Iterable[str]:
     """The table in Markdown."""
-    yield "| folder | tape regions | entered | followed | share | taped launches | known | traces | cut |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| folder | tape regions | entered | followed | share | stood in | taped launches | known | traces | cut |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for folder, count in counts.items():
         yield f"| {folder.name} | {count.row} |"
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from interpreted import launches, run
+from interpreted import launches, memories, of_kind, run
 from programs import PRELUDE, check
+
+from warplint.trace import events
+from warplint.trace.miniature import small_numbers
 
 LIBRARY = (
     PRELUDE
@@ -100,3 +104,205 @@ def test_arrays_of_indices_put_together_from_others(order: str) -> None:
     assert len(pairs) == 3
     assert all(before[1] == after[0] for before, after in pairwise(pairs))
     assert all(launch.complete for launch in launches(found.trace, "total"))
+
+
+LONG = (
+    PRELUDE
+    + """
+import argparse
+
+FRAMES = 400
+
+class Rollout:
+    def __init__(self, frames, substeps=30):
+        self.frames, self.substeps = frames, substeps
+        self.states = [arr([0.5, 1.0, 1.5])]
+        for _ in range(self.frames * self.substeps):
+            self.states.append(zer())
+        self.end, self.loss = zer(), zer(1)
+
+    def forward(self):
+        with wp.Tape() as tape:
+            for frame in range(self.frames):
+                for substep in range(self.substeps):
+                    t = frame * self.substeps + substep
+                    wp.launch(nl, dim=3, inputs=[self.states[t], self.states[t + 1]])
+            wp.launch({kernel}, dim=3, inputs=[self.states[-1], self.end])
+            wp.launch(lin, dim=3, inputs=[self.states[0], self.states[-1]]){comment}
+            wp.launch(ssq, dim=3, inputs=[self.end, self.loss])
+        tape.backward(self.loss)
+        print(self.states[0].grad)
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--num-frames", type=int, default=FRAMES)
+    Rollout(parser.parse_args().num_frames).forward()
+"""
+)
+
+
+@pytest.mark.parametrize(("kernel", "comment"), [("nl", "  # expect: NVW101"), ("lin", "")])
+def test_what_comes_behind_a_long_loop_is_found_in_the_same_program_with_fewer_rounds(
+    tmp_path: Path, kernel: str, comment: str
+) -> None:
+    check(tmp_path, LONG.format(kernel=kernel, comment=comment))
+
+
+def test_a_long_program_is_followed_to_its_end_in_small() -> None:
+    cut, small = run(LONG.format(kernel="nl", comment=""), prelude="")
+    assert (cut.trace.cut, small.trace.cut) == (True, False)
+    assert small.statistics["complete_taped_launches"] == small.statistics["taped_launches"] > 12
+
+
+def counted(text: str, *counts: str) -> dict[int, int]:
+    """The large numbers behind some expressions, and the small ones in their place."""
+    expressions = [ast.parse(count, mode="eval").body for count in counts]
+    return {old.value: new for old, new in small_numbers([ast.parse(text)], expressions).items()}  # type: ignore[misc]
+
+
+def test_small_numbers_keep_order_parity_and_what_kernels_read() -> None:
+    text = """
+@wp.kernel
+def smooth(a: A, n: int):
+    for i in range(WIDTH):
+        a[i] = a[i] * cfg.gain
+
+WIDTH = 64
+cfg = Config(gain=70, frames=301)
+HALF = WIDTH // 2
+def roll(n, every=50, *, rest=7): pass
+roll(120)
+roll(n=121)
+options = {"rounds": 90}
+options["more"] = 31
+seconds = 2.5
+"""
+    assert counted(text, "range(n + 1)") == {120: 4, 121: 5}
+    assert counted(text, "range(cfg.frames * HALF)", "t < every") == {50: 4, 301: 9}
+    assert counted(text, "range(rest)", "range(options['rounds'])", "range(options['more'])") == {7: 3, 31: 7, 90: 12}
+    assert counted(text, "range(seconds * 60)", "range(len(cfg.frames))", "range(4)") == {60: 4}
+    assert counted(text, "range(self.unheard_of)") == {}
+
+
+COUNTED_BY_THE_CALLER = """
+    def rollout(frames):
+        x, loss = make(), make(1)
+        states = [x, *[make() for _ in range(4 * frames)]]
+        with wp.Tape() as tape:
+            for frame in range(frames):
+                for substep in range(4):
+                    t = frame * 4 + substep
+                    wp.launch(step, dim=3, inputs=[states[t], states[t + 1]])
+            wp.launch(total, dim=3, inputs=[states[frames * 4], loss])
+        tape.backward(loss)
+"""
+
+
+def test_a_number_from_the_caller_is_the_same_in_each_product_of_it() -> None:
+    *_, found = run(COUNTED_BY_THE_CALLER)
+    steps = launches(found.trace)
+    assert len(steps) == 12
+    assert all(launch.complete for launch in (*steps, *launches(found.trace, "total")))
+    (last,) = launches(found.trace, "total")
+    assert memories(last)[0] == memories(steps[-1])[1]
+
+
+FROM_THE_CALLER = (
+    PRELUDE
+    + """
+import copy
+
+@wp.struct
+class Batch:
+    x: wp.array(dtype=float)
+    gain: float
+
+@wp.kernel
+def weighted(batch: Batch, w: wp.array(dtype=float), y: wp.array(dtype=float)):
+    i = wp.tid()
+    y[i] = batch.gain * batch.x[i] * w[i]
+
+def update(policy, batch, other):
+    w, y, loss = arr([0.1, 0.2, 0.3]), zer(), zer(1)
+    values, _ = policy.act(batch)
+    twin = copy.deepcopy(values)
+    with wp.Tape() as tape:
+        {read}
+        {write}
+        wp.launch(ssq, dim=3, inputs=[y, loss])
+    tape.backward(loss)
+    print({wanted}.grad)
+"""
+)
+
+WEIGHTED_VALUES = "wp.launch(bil, dim=3, inputs=[values, w, y])"
+PLAIN_VALUES = "wp.launch(nl, dim=3, inputs=[values, y])"
+WEIGHTED_BATCH = "wp.launch(weighted, dim=3, inputs=[batch, w, y])"
+OVER_VALUES = "wp.launch(lin, dim=3, inputs=[batch.start, values])"
+OVER_TWIN = "wp.launch(lin, dim=3, inputs=[batch.start, twin])"
+OVER_OTHER = "wp.launch(lin, dim=3, inputs=[values, other.act(batch)[0]])"
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "wanted", "comment"),
+    [
+        pytest.param(WEIGHTED_VALUES, OVER_VALUES, "w", "  # expect: NVW101", id="the adjoint of w needs them"),
+        pytest.param(WEIGHTED_VALUES, OVER_TWIN, "w", "", id="a copy is another array"),
+        pytest.param(WEIGHTED_VALUES, OVER_OTHER, "w", "", id="perhaps another array"),
+        pytest.param(PLAIN_VALUES, OVER_VALUES, "values", "", id="perhaps without a gradient"),
+        pytest.param(WEIGHTED_BATCH, OVER_OTHER, "w", "", id="a field of a struct"),
+    ],
+)
+def test_arrays_of_the_caller_are_what_they_are_and_no_more(
+    tmp_path: Path, read: str, write: str, wanted: str, comment: str
+) -> None:
+    """The same value is the same array; what else holds of it nobody knows, and no warning rests on that."""
+    check(tmp_path, FROM_THE_CALLER.format(read=read, write=write + comment, wanted=wanted))
+
+
+def test_launches_on_arrays_of_the_caller_are_followed_but_never_called_complete() -> None:
+    found = run(FROM_THE_CALLER.format(read=WEIGHTED_BATCH, write=OVER_VALUES, wanted="w"), prelude="")[-1].trace
+    told = {event.kernel.name: event for event in of_kind(found, events.Launch) if event.kernel}
+    assert {name: (event.complete, event.stood_in) for name, event in told.items()} == {
+        "weighted": (False, True),
+        "lin": (False, True),
+        "ssq": (True, False),
+    }
+    assert [binding.path for binding in told["weighted"].bindings] == ["batch.x", "w", "y"]
+
+
+SPECIALISED = """
+    class Solver:
+        made = {}
+
+        def __new__(cls, kind, n):
+            if kind not in cls.made:
+                cls.made[kind] = cls.specialised(kind)
+            return super().__new__(cls.made[kind])
+
+        def __init__(self, kind, n):
+            self.x, self.y, self.loss = make(n), make(n), make(1)
+
+        @classmethod
+        def specialised(cls, kind):
+            @wp.kernel
+            def inner(a: wp.array(dtype=float), b: wp.array(dtype=float)):
+                b[wp.tid()] = wp.sin(a[wp.tid()])
+
+            class Special(Solver):
+                pass
+
+            Special.kernel = staticmethod(inner)
+            return Special
+
+        def solve(self):
+            with wp.Tape() as tape:
+                wp.launch(self.kernel, dim=3, inputs=[self.x, self.y])
+            tape.backward(grads={self.y: self.y})
+
+    Solver("fast", 3).solve()
+"""
+
+
+def test_an_object_is_of_the_class_that_new_chose() -> None:
+    assert [launch.complete for launch in launches(run(SPECIALISED)[0].trace, "inner")] == [True]

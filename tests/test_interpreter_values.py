@@ -395,16 +395,19 @@ def test_what_nobody_knows_makes_a_launch_incomplete_and_is_recorded() -> None:
     found = trace(
         """
         import elsewhere
+        buffers = [make(), make()]
         with wp.Tape() as tape:
             wp.launch(step, dim=3, inputs=[elsewhere.buffer()], outputs=[make()])
+            wp.launch(step, dim=3, inputs=[buffers[elsewhere.number()]], outputs=[make()])
             wp.launch(elsewhere.kernel, dim=3, inputs=[make()])
         """
     )
-    known, unresolved = of_kind(found, events.Launch)
-    assert not known.complete
+    foreign, unknown, unresolved = of_kind(found, events.Launch)
+    assert (foreign.complete, foreign.stood_in) == (False, True)
+    assert (unknown.complete, unknown.stood_in) == (False, False)
     assert unresolved.kernel is None
-    assert found.unknowns[0].text == "elsewhere.buffer()"
-    assert "elsewhere.buffer" in found.unknowns[0].why
+    assert found.unknowns[0].text == "buffers[elsewhere.number()]"
+    assert "unknown index" in found.unknowns[0].why
 
 
 def test_scripts_and_notebook_cells_run_at_top_level() -> None:

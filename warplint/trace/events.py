@@ -222,7 +222,9 @@ class Launch(Event):
 
     ``tape`` is the tape that recorded it, None where none did. ``active_tape`` is the tape that was open, so that
     ``record_tape=False`` can be told from "outside". ``kernel`` None: the kernel could not be resolved; a rule that
-    needs completeness must then be silent. ``complete`` false: some array argument is unknown.
+    needs completeness must then be silent. ``complete`` false: some array argument is unknown. ``stood_in``: those that
+    are unknown were given or made by code outside the project, and a memory made by ``argument`` stands for each: what
+    is the same value is the same array, but another one may be the same too.
     """
 
     kernel: Kernel | None
@@ -231,6 +233,7 @@ class Launch(Event):
     active_tape: int | None = None
     adjoint: bool = False
     complete: bool = True
+    stood_in: bool = False
     dim: tuple[int | None, ...] | None = None
     block_dim: int | None = BLOCK
     """Threads of a block on CUDA, or on the CPU with ``enable_cpu_blocks``; None where unknown."""
@@ -409,6 +412,18 @@ class KernelDeclared(Event):
 
     kernel: Kernel
     varying: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True)
+class Varying:
+    """A value that the hash of a kernel has, by its key, and that differs from process to process.
+
+    ``named_as``: the parameter or loop variable of the kernel whose name it has; ``""`` where the kernel reads it.
+    """
+
+    kernel: str
+    made: Span
+    named_as: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ matters, once with it false. Every trace is that of a program that could run.
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +31,8 @@ from warplint.trace.host.loops import iterate
 from warplint.trace.host.machine import BudgetExceeded, Caches, Frame, Machine, Parts, Raised
 from warplint.trace.host.roots import Root, opens_tape, start, taped_functions
 from warplint.trace.host.statements import EXECUTORS
-from warplint.trace.host.values import ModuleValue
+from warplint.trace.host.values import ModuleValue, Value
+from warplint.trace.miniature import small_numbers
 from warplint.trace.screen import Interest, interest, is_beside, names_cuda
 from warplint.trace.settings import DEFAULT, TraceSettings
 
@@ -67,7 +69,7 @@ def interpret(path: str, project: Project, settings: TraceSettings = DEFAULT) ->
     found = interest(project, module)
     if found is Interest.NOTHING:
         return ()
-    session = _Session(project, module, settings if found is Interest.TAPES else settings.brief())
+    session = _Session(project, module, settings, found)
     session.run_program()
     session.run_functions(taped_functions(module))
     return tuple(session.interpretations)
@@ -90,10 +92,11 @@ class _Base:
 class _Session:
     """The runs over one file; they share its steps."""
 
-    def __init__(self, project: Project, module: Module, settings: TraceSettings) -> None:
+    def __init__(self, project: Project, module: Module, settings: TraceSettings, found: Interest) -> None:
         self._project = project
         self._module = module
-        self._settings = settings
+        self._follows_tapes = found is Interest.TAPES
+        self._settings = settings if self._follows_tapes else settings.brief()
         caches = project.memo.get(("trace", "caches"))
         if not isinstance(caches, Caches):
             caches = project.memo["trace", "caches"] = Caches()
@@ -109,6 +112,10 @@ class _Session:
             machine = self._machine(self._settings, polarity)
             cut = self._guarded(partial(self._top_level, machine, "__main__"))
             self._conclude(machine, cut, 0, is_program=True)
+            if cut and (parts := self._in_small(machine)) is not None:
+                machine = self._machine(self._settings, polarity, parts)
+                cut = self._guarded(partial(self._top_level, machine, "__main__"))
+                self._conclude(machine, cut, 0)
             if cut or not self._worth_another_path(machine):
                 return
 
@@ -120,30 +127,53 @@ class _Session:
 
     def _run_function(self, root: Root) -> None:
         for polarity in (True, False):
-            base = self._base(polarity)
-            machine = base.machine
-            base.checkpoint.restore()
-            machine.polarity, machine.undecided, machine.undecided_in = polarity, False, set()
-            begun = machine.steps
-            if opens_tape(root.node):
-                machine.limit = self._settings.steps_before_tape
-            machine.frames = [Frame(machine.modules[self._module].environment, "<module>", root.node)]
-            cut = self._guarded(partial(start, machine, root))
-            self._conclude(machine, cut, begun)
+            machine, cut = self._start(root, self._base(polarity), polarity)
+            if cut and (parts := self._in_small(machine)) is not None:
+                machine, cut = self._start(root, self._new_base(polarity, parts), polarity)
             if cut or not self._worth_another_path(machine):
                 return
+
+    def _start(self, root: Root, base: _Base, polarity: bool) -> tuple[Machine, bool]:
+        """One run of a root, and whether the budget ended it."""
+        machine = base.machine
+        base.checkpoint.restore()
+        machine.polarity, machine.undecided, machine.undecided_in = polarity, False, set()
+        begun = machine.steps
+        if opens_tape(root.node):
+            machine.limit = self._settings.steps_before_tape
+        machine.frames = [Frame(machine.modules[self._module].environment, "<module>", root.node)]
+        cut = self._guarded(partial(start, machine, root))
+        self._conclude(machine, cut, begun)
+        return machine, cut
 
     def _base(self, polarity: bool) -> _Base:
         if not polarity and True in self._bases and self._bases[True].decided:
             return self._bases[True]
         if polarity not in self._bases:
-            machine = self._machine(self._settings.for_functions(), polarity)
-            self._guarded(partial(self._top_level, machine, self._module.name))
-            self._bases[polarity] = _Base(machine, Checkpoint(machine), not machine.undecided)
+            self._bases[polarity] = self._new_base(polarity, PARTS)
         return self._bases[polarity]
 
-    def _machine(self, settings: TraceSettings, polarity: bool) -> Machine:
-        return Machine(self._project, settings, PARTS, self._caches, polarity)
+    def _new_base(self, polarity: bool, parts: Parts) -> _Base:
+        machine = self._machine(self._settings.for_functions(), polarity, parts)
+        self._guarded(partial(self._top_level, machine, self._module.name))
+        return _Base(machine, Checkpoint(machine), not machine.undecided)
+
+    def _machine(self, settings: TraceSettings, polarity: bool, parts: Parts = PARTS) -> Machine:
+        return Machine(self._project, settings, parts, self._caches, polarity)
+
+    def _in_small(self, machine: Machine) -> Parts | None:
+        """The interpreter for the same program with fewer rounds of its long loops; None where that is no other one."""
+        if not self._follows_tapes or not machine.long_loops:
+            return None
+        trees = [module.tree for module in machine.modules if is_beside(module, self._module)]
+        numbers = small_numbers(trees, machine.long_loops)
+        if not numbers:
+            return None
+
+        def constant(machine: Machine, frame: Frame, node: ast.Constant) -> Value:
+            return numbers.get(node, node.value)
+
+        return dataclasses.replace(PARTS, evaluators={**EVALUATORS, ast.Constant: constant})
 
     def _worth_another_path(self, machine: Machine) -> bool:
         """Whether a second path could show more, and the first one left enough of the budget.

@@ -17,7 +17,7 @@ from warplint.trace.host.values import (
     UnknownValue,
     Value,
     Vector,
-    unknown_from,
+    part_of,
 )
 
 _HOLDERS = (ArrayValue, Instance, list, tuple, dict)
@@ -118,7 +118,7 @@ def delete(machine: Machine, frame: Frame, node: ast.Delete) -> Signal | None:
 def _unpack(machine: Machine, targets: Sequence[ast.expr], value: Value) -> list[Value]:
     items = _items(machine, value)
     if items is None:
-        return [unknown_from("a part of something unknown", value) for _ in targets]
+        return [part_of("a part of something unknown", value) for _ in targets]
     star = next((position for position, part in enumerate(targets) if isinstance(part, ast.Starred)), None)
     if star is None:
         missing = len(targets) - len(items)

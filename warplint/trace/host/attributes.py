@@ -35,6 +35,7 @@ from warplint.trace.host.values import (
     Vector,
     WarpFunction,
     WarpModule,
+    part_of,
     unknown_from,
 )
 from warplint.trace.host.warp_api.modules import COPIED_AT_CREATION
@@ -49,6 +50,8 @@ def get_attribute(machine: Machine, value: Value, name: str) -> Value:
         return container_method(machine, value, name)
     if isinstance(value, (int, float)):
         return _number(value, name)
+    if value is None:  # a default that no caller leaves as it is, or what another method sets in between
+        return UnknownValue(f"the attribute {name} of what is None here", foreign=True)
     return unknown_from(f"the attribute {name}", value)
 
 
@@ -178,8 +181,13 @@ def _super(machine: Machine, value: SuperValue, name: str) -> Value:
     if name in ("__init__", "__post_init__", "__init_subclass__", "setUp", "tearDown", "__setattr__"):
         return Native(name, lambda machine, call: None)
     if name == "__new__":
-        return Native("__new__", lambda machine, call: Instance(value.cls))
+        return Native("__new__", lambda machine, call: Instance(_made_class(call.get(0, "cls"), value.cls)))
     return UnknownValue(f"{name} of a base class outside the project")
+
+
+def _made_class(asked: Value, own: Class) -> Class:
+    """The class that ``super().__new__(cls)`` makes an object of: ``__new__`` may choose a subclass."""
+    return asked if isinstance(asked, Class) else own
 
 
 def _bound(machine: Machine, value: Bound, name: str) -> Value:
@@ -296,7 +304,7 @@ def _vector(machine: Machine, value: Vector, name: str) -> Value:
 
 
 def _unknown(machine: Machine, value: UnknownValue, name: str) -> Value:
-    return UnknownValue(value.why, value.sources, taints=value.taints)
+    return part_of(value.why, value)
 
 
 def _module(machine: Machine, value: ModuleValue, name: str) -> Value:

@@ -113,7 +113,9 @@ def call_value(machine: Machine, callee: Value, call: Call) -> Value:
         model = model_of(callee.path)
         if model is not None:
             return model(machine, call)
-        return outside_call(machine, callee.path, call)
+        result = outside_call(machine, callee.path, call)
+        result.foreign = True
+        return result
     if isinstance(callee, (StaticMethod, ClassMethod)):
         return call_value(machine, callee.function, call)
     if isinstance(callee, Instance) and callee.cls.find("__call__"):
@@ -125,12 +127,13 @@ def call_value(machine: Machine, callee: Value, call: Call) -> Value:
     if isinstance(callee, Instance) and callee.cls.has_outside_base and callee.cls.find("forward"):
         return call_value(machine, machine.parts.get_attribute(machine, callee, "forward"), call)
     result = outside_call(machine, "something unknown", call)
-    if isinstance(callee, UnknownValue) and callee.taints and isinstance(result, UnknownValue):
-        return UnknownValue(result.why, result.sources, taints=result.taints | callee.taints)
+    if isinstance(callee, UnknownValue):
+        result.taints |= callee.taints
+        result.foreign = callee.foreign
     return result
 
 
-def outside_call(machine: Machine, name: str, call: Call) -> Value:
+def outside_call(machine: Machine, name: str, call: Call) -> UnknownValue:
     """A call of code outside the project: it has no effect, but what it got escapes, and its result is unknown."""
     from warplint.trace.host.warp_api.arrays import use_views
 
@@ -256,8 +259,13 @@ def _bind_defaults(function: Function, signature: Signature, call: Call, variabl
     for position, name in enumerate(signature.positional):
         if name not in variables:
             known = position >= first and call.complete
-            variables[name] = function.defaults[position - first] if known else UnknownValue(f"the argument {name}")
+            variables[name] = function.defaults[position - first] if known else _missing(call, name)
     for name in signature.keyword_only:
         if name not in variables:
             known = name in function.keyword_defaults
-            variables[name] = function.keyword_defaults[name] if known else UnknownValue(f"the argument {name}")
+            variables[name] = function.keyword_defaults[name] if known else _missing(call, name)
+
+
+def _missing(call: Call, name: str) -> UnknownValue:
+    """An argument that was not given, though there is no default: the caller of a root knows it."""
+    return UnknownValue(f"the argument {name}", foreign=call.complete)

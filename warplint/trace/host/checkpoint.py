@@ -49,6 +49,7 @@ class Checkpoint:
             "warp_modules": dict(machine.warp_modules),
             "config": dict(machine.config),
             "counts": dict(machine.counts),
+            "stand_ins": dict(machine.stand_ins),
             "unknowns": list(machine.unknowns),
             "undecided": machine.undecided,
             "steps": machine.steps,

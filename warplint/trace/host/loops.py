@@ -15,9 +15,7 @@ from warplint.trace.host.values import (
     Signal,
     UnknownValue,
     Value,
-    sources_of,
-    taints_of,
-    unknown_from,
+    part_of,
 )
 
 _EPOCHS = 3
@@ -25,6 +23,7 @@ _ARITHMETIC = 8
 _PLAIN_DATA = 32
 _LONGEST_RING = 16
 _WRITTEN_OUT = 16
+_LONG = 16
 _LEVELS = 2
 _LONG_EPOCH = 1_000
 """Events in the first rounds of a loop of epochs after which two of them are enough."""
@@ -69,6 +68,8 @@ def _loop(
                 break
     finally:
         machine.loops -= 1
+        if rounds.done > _LONG:
+            machine.long_loops.add(node.iter if isinstance(node, ast.For) else node.test)
     return machine.execute(node.orelse, frame)
 
 
@@ -162,7 +163,7 @@ def iterate_for_loop(machine: Machine, iterable: Value) -> Iterator[Value]:
     if items is not None:
         return iter(items)
     rounds = max([machine.settings.unknown_rounds, *(length + 1 for length in machine.rings)])
-    return iter([unknown_from("an item of an unknown iterable", iterable) for _ in range(rounds)])
+    return iter([part_of("an item of an unknown iterable", iterable) for _ in range(rounds)])
 
 
 def _live_items(container: list[Value] | dict[Value, Value]) -> Iterator[Value]:
@@ -226,7 +227,7 @@ class _Rounds:
         self._machine = machine
         self._node = node
         self._counts = counts
-        self._done = 0
+        self.done = 0
         self._backwards = machine.backwards
         self._launches = machine.unrecorded_launches
         self._tapes = machine.tapes_entered
@@ -238,14 +239,14 @@ class _Rounds:
     def enough(self) -> bool:
         """Called after each round."""
         machine = self._machine
-        self._done += 1
+        self.done += 1
         happened = machine.log.count > self._events
         if machine.backwards > self._backwards:
             if self._walks_recordings():
                 return False
             long = machine.log.count - self._events > _LONG_EPOCH
-            return self._done >= (2 if long else _EPOCHS)
-        if self._done < _EPOCHS or (happened and machine.active_tape is not None):
+            return self.done >= (2 if long else _EPOCHS)
+        if self.done < _EPOCHS or (happened and machine.active_tape is not None):
             return False
         if machine.tapes_entered > self._tapes or machine.collected > self._collected:
             return False
@@ -254,7 +255,7 @@ class _Rounds:
         if happened or machine.newest_memory > self._memories:
             return False
         grows = machine.loops == 1 and machine.caches.grows(self._node)
-        return self._done >= (_PLAIN_DATA if grows else _ARITHMETIC)
+        return self.done >= (_PLAIN_DATA if grows else _ARITHMETIC)
 
     def _walks_recordings(self) -> bool:
         machine = self._machine
@@ -321,9 +322,9 @@ def _nested(
     iterable = machine.evaluate(first.iter, frame)
     items = machine.iterate(iterable)
     if items is None:
-        sources, taints = sources_of(iterable), taints_of(iterable)
-        rounds = machine.settings.unknown_rounds
-        items = [UnknownValue("an item of an unknown iterable", sources, taints=taints) for _ in range(rounds)]
+        items = [part_of("an item of an unknown iterable", iterable) for _ in range(machine.settings.unknown_rounds)]
+    if len(items) > _LONG:
+        machine.long_loops.add(first.iter)
     sure = True
     for item in items[: machine.settings.items]:
         bind_target(machine, frame, first.target, item)

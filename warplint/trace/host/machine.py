@@ -279,6 +279,8 @@ class Machine:
         self.kernels: dict[str, KernelValue] = {}
         self.counts: dict[UnknownValue, int] = {}
         self.rings: list[int] = []
+        self.stand_ins: dict[tuple[UnknownValue, str], ArrayValue] = {}
+        """Arrays that stand for what the caller gave, by the value (and its field) that Warp takes for an array."""
         self.unknowns: list[events.Unknown] = []
         self.entered: set[ast.AST] = set()
         self.handlers: list[tuple[str, ...]] = []
@@ -286,6 +288,8 @@ class Machine:
         self.limit = settings.steps_before_tape
         """The steps that the run may take, as far as it has come."""
         self.loops = 0
+        self.long_loops: set[ast.expr] = set()
+        """What the loops that ran for many rounds went over, or what they asked before each."""
         self.backwards = 0
         self.assertions = 0
         self.showings = 0
@@ -309,7 +313,7 @@ class Machine:
         self.seeded = False
         """The program seeds a generator of random numbers."""
         self.importing: Callable[[ModuleValue], AbstractContextManager[None]] = lambda module: nullcontext()
-        """Surrounds the top level of a file that runs late, so that who goes back to an earlier state keeps its work."""
+        """Surrounds the top level of a file that runs late, for who goes back to an earlier state and keeps it."""
         self._next_memory = 0
 
     # -- running ---------------------------------------------------------------------------------------------------
@@ -409,6 +413,13 @@ class Machine:
         self.memories[memory.id] = memory
         return ArrayValue(memory, dtype=memory.dtype, shape=shape)
 
+    def stand_in(self, value: UnknownValue, field: str = "") -> ArrayValue:
+        """The array that a foreign value (or a field of it) must be: the same each time, and nothing known of it."""
+        known = self.stand_ins.get((value, field))
+        if known is None:
+            known = self.stand_ins[value, field] = self.allocate("argument", None, outside=True)
+        return known
+
     def adopt(self, memory: Memory) -> None:
         """Take a memory that was made elsewhere (numpy's own) into the trace."""
         self.memories[memory.id] = memory
@@ -456,7 +467,7 @@ class Machine:
         base = value.base or value
         if base not in self.counts:
             self.counts[base] = max(self.settings.unknown_rounds, *(length + 1 for length in self.rings), 0)
-        return max(self.counts[base] + value.offset, 0)
+        return max(self.counts[base] * value.factor + value.offset, 0)
 
     # -- kernels ---------------------------------------------------------------------------------------------------
 

@@ -118,6 +118,10 @@ def _with_unknown(machine: Machine, kind: type[ast.operator], left: Value, right
         return left.shifted(right if kind is ast.Add else -right)
     if isinstance(right, UnknownValue) and type(left) is int and kind is ast.Add:
         return right.shifted(left)
+    if kind is ast.Mult and type(right) is int and isinstance(left, UnknownValue):
+        return left.scaled(right)
+    if kind is ast.Mult and type(left) is int and isinstance(right, UnknownValue):
+        return right.scaled(left)
     if kind is ast.Mult and isinstance(left, (list, tuple)) and isinstance(right, UnknownValue):
         return left * min(machine.count_of(right), 64)
     if kind is ast.Mult and isinstance(right, (list, tuple)) and isinstance(left, UnknownValue):
@@ -135,7 +139,7 @@ def _same_base(left: Value, right: Value) -> bool:
     """Whether two unknown counts differ by a known number."""
     if not (isinstance(left, UnknownValue) and isinstance(right, UnknownValue)):
         return False
-    return (left.base or left) is (right.base or right)
+    return (left.base or left) is (right.base or right) and left.factor == right.factor
 
 
 def member_number(value: Value) -> Value:

@@ -21,6 +21,7 @@ from warplint.trace.host.values import (
     UnknownValue,
     Value,
     Vector,
+    part_of,
     sources_of,
     unknown_from,
 )
@@ -57,7 +58,7 @@ def load_item(machine: Machine, container: Value, index: Value, node: ast.Subscr
         return load_item(machine, list(machine.iterate(container) or ()), index)
     if isinstance(container, Record) and container.kind == "mapping":
         return container.attributes.get(str(index), UnknownValue("an item of a library's object"))
-    return unknown_from("an item of something unknown", container)
+    return part_of("an item of something unknown", container)
 
 
 def store_item(machine: Machine, container: Value, index: Value, value: Value) -> None:

@@ -34,13 +34,14 @@ NO_SOURCES: frozenset[int] = frozenset()
 class UnknownValue:
     """A value that nobody knows, and what it was made from.
 
-    ``sources`` are the memories whose contents went into it by way of the host. ``base`` and ``offset`` keep the
-    relation of counts: ``n + 1`` has the base of ``n``. ``negated``: the opposite of the condition it came from, so
-    that ``not c`` goes the other way than ``c``. ``taints`` are the places where values that differ from process to
-    process (a clock, a salted hash) entered it.
+    ``sources`` are the memories whose contents went into it by way of the host. ``base``, ``factor`` and ``offset``
+    keep the relation of counts: ``4 * n + 1`` has the base of ``n``. ``negated``: the opposite of the condition it came
+    from, so that ``not c`` goes the other way than ``c``. ``taints`` are the places where values that differ from
+    process to process (a clock, a salted hash) entered it. ``foreign``: code outside the project gave or made it, such
+    as the caller of a function that is started on its own; so it is what it is, and not a gap in the interpretation.
     """
 
-    __slots__ = ("base", "negated", "offset", "sources", "taints", "why")
+    __slots__ = ("base", "factor", "foreign", "negated", "offset", "sources", "taints", "why")
 
     def __init__(
         self,
@@ -50,17 +51,28 @@ class UnknownValue:
         offset: int = 0,
         negated: bool = False,
         taints: frozenset[Span] = frozenset(),
+        factor: int = 1,
+        foreign: bool = False,
     ) -> None:
         self.why = why
         self.sources = sources
         self.base = base
+        self.factor = factor
+        self.foreign = foreign
         self.offset = offset
         self.negated = negated
         self.taints = taints
 
     def shifted(self, by: int) -> UnknownValue:
         """``self + by``, remembered as such."""
-        return UnknownValue(self.why, self.sources, self.base or self, self.offset + by, taints=self.taints)
+        return self._related(self.factor, self.offset + by)
+
+    def scaled(self, by: int) -> UnknownValue:
+        """``self * by``, remembered as such."""
+        return self._related(self.factor * by, self.offset * by)
+
+    def _related(self, factor: int, offset: int) -> UnknownValue:
+        return UnknownValue(self.why, self.sources, self.base or self, offset, taints=self.taints, factor=factor)
 
     def opposite(self) -> UnknownValue:
         """``not self``."""
@@ -345,6 +357,8 @@ class WarpModule:
     """The options in effect at its last load."""
     revision: int = 0
     """Counts the changes of its options."""
+    mapped_in: Environment | None = None
+    """Of a module that ``wp.map`` made for a plain function: the scope around the first one, which Warp keeps."""
 
 
 @dataclass(eq=False)
@@ -357,8 +371,6 @@ class KernelValue:
     decorator: ast.expr | None
     options: Mapping[str, Value] = field(default_factory=dict)
     unique: bool = False
-    mapped_in: Environment | None = None
-    """Of a module that ``wp.map`` made for a plain function: the scope around the first one, which Warp keeps."""
     captures: bool = False
     generic: bool = False
     stable: bool | None = None
@@ -478,3 +490,9 @@ def unknown_from(why: str, *values: Value) -> UnknownValue:
     else:
         return UnknownValue(why)
     return UnknownValue(why, NO_SOURCES.union(*(sources_of(value) for value in values)), taints=taints_of(*values))
+
+
+def part_of(why: str, whole: Value) -> UnknownValue:
+    """An attribute, item or result of something unknown: it is as foreign as that is."""
+    foreign = isinstance(whole, UnknownValue) and whole.foreign
+    return UnknownValue(why, sources_of(whole), taints=taints_of(whole), foreign=foreign)

@@ -23,6 +23,7 @@ from warplint.trace.host.values import (
     Record,
     UnknownValue,
     Value,
+    part_of,
     unknown_from,
 )
 
@@ -282,7 +283,7 @@ def deep_copy(machine: Machine, value: Value, depth: int = 6) -> Value:
         )
         made.memory.name = value.memory.name
         return made
-    return value
+    return part_of(value.why, value) if isinstance(value, UnknownValue) else value
 
 
 def _deepcopy(machine: Machine, call: Call) -> Value:

@@ -17,6 +17,7 @@ from warplint.trace.host.values import (
     Record,
     UnknownValue,
     Value,
+    part_of,
     unknown_from,
 )
 
@@ -59,7 +60,7 @@ def _items_or_unknown(machine: Machine, values: Sequence[Value]) -> tuple[list[S
     length = min(lengths) if lengths else machine.settings.unknown_rounds
     known = [items if ahead is None else draw(ahead, length) for items, ahead in zip(known, left, strict=True)]
     columns = [
-        items if items is not None else [unknown_from("an item of an unknown iterable", value) for _ in range(length)]
+        items if items is not None else [part_of("an item of an unknown iterable", value) for _ in range(length)]
         for items, value in zip(known, values, strict=False)
     ]
     return columns, length
@@ -187,7 +188,7 @@ def next_item(machine: Machine, iterator: Value, default: Value = None) -> Value
         return iterator.pop(0) if iterator else _exhausted(machine, default)
     if isinstance(iterator, Instance) and iterator.cls.find("__next__"):
         return machine.call(machine.parts.get_attribute(machine, iterator, "__next__"))
-    return unknown_from("the next item of something unknown", iterator)
+    return part_of("the next item of something unknown", iterator)
 
 
 def _exhausted(machine: Machine, default: Value) -> Value:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Callable, Iterator, Sequence
 
 from warplint.trace import events
+from warplint.trace.host.classes import fields_of
 from warplint.trace.host.held import hold, plain_value
 from warplint.trace.host.library.numpy import shape_of
 from warplint.trace.host.machine import Call, Machine
@@ -27,6 +29,18 @@ from warplint.trace.host.warp_api.kernels import event_kernel, instantiate
 from warplint.trace.host.warp_api.modules import device_name, ensure_loaded
 
 _NESTING = 4
+
+
+class _Known(enum.IntEnum):
+    """How much is known of what a launch is given; of all its arguments, as much as of the least known one."""
+
+    NOTHING = 0
+    """There should be an array, and nobody knows which."""
+    STOOD_IN = 1
+    """Code outside the project gave or made it: an array stands for it."""
+    WELL = 2
+
+
 _ARRAYS = frozenset({"array", "array1d", "array2d", "array3d", "array4d", "indexedarray", "fabricarray", "Array"})
 
 
@@ -101,15 +115,16 @@ def launch(
         return
     bindings: list[events.Binding] = []
     kept = record and not adjoint and tape is not None
+    known = _Known.WELL if complete else _Known.NOTHING
     for position, (name, annotation) in enumerate(_parameters(kernel)):
         if position >= len(values):
-            complete = complete and annotation is None
+            known = known if annotation is None else _Known.NOTHING
             break
         text = nodes[position] if position < len(nodes) else None
         place = (given[position] if position < len(given) else ()) if kept else None
-        known = _bind(machine, bindings, name, annotation, values[position], kernel, text, place, _NESTING)
-        complete = complete and known
-    if not complete and tape is not None:
+        of_one = _bind(machine, bindings, name, annotation, values[position], kernel, text, place, _NESTING)
+        known = min(known, of_one)
+    if known is _Known.NOTHING and tape is not None:
         machine.note_unknown(node, "a launch on a tape with an unknown argument")
     if kernel.generic:
         instantiate(machine, kernel, values)
@@ -123,7 +138,7 @@ def launch(
         dim,
         record=record,
         adjoint=adjoint,
-        complete=complete,
+        known=known,
         block_dim=_threads(block_dim),
         device=device_name(device),
     )
@@ -145,7 +160,7 @@ def _unresolved(
     for position, value in enumerate(values):
         for path, array in _arrays_below(value, str(position), _NESTING):
             bindings.append(events.Binding(path, array.snapshot()))
-    _emit(machine, None, bindings, dim, record=record, adjoint=adjoint, complete=False)
+    _emit(machine, None, bindings, dim, record=record, adjoint=adjoint, known=_Known.NOTHING)
 
 
 def _emit(
@@ -156,7 +171,7 @@ def _emit(
     *,
     record: bool,
     adjoint: bool,
-    complete: bool,
+    known: _Known,
     block_dim: int | None = None,
     device: str | None = None,
 ) -> None:
@@ -168,7 +183,8 @@ def _emit(
         tape=tape if record and not adjoint else None,
         active_tape=tape,
         adjoint=adjoint,
-        complete=complete,
+        complete=known is _Known.WELL,
+        stood_in=known is _Known.STOOD_IN,
         dim=shape_of(machine, dim),
         block_dim=block_dim,
         device=device,
@@ -226,41 +242,68 @@ def _bind(
     node: ast.expr | None,
     place: tuple[events.Slot, ...] | None,
     depth: int,
-) -> bool:
-    """Append what a parameter is bound to; false where it should be an array and nobody knows which.
+) -> _Known:
+    """Append what a parameter is bound to, and say how much is known of it.
 
     ``place``: where a tape will take it from again, None where no tape will.
     """
     if isinstance(value, ArrayValue):
         text = machine.frame.module.module.text(node) if node is not None else ""
         bindings.append(events.Binding(path, value.snapshot(text[:80]), held=place or ()))
-        return True
+        return _Known.WELL
     if isinstance(value, Instance) and value.cls.is_struct:
-        complete = True
+        known = _Known.WELL
         text = machine.frame.module.module.text(node) if node is not None else path
         struct = hold(machine, value, text) if place is not None else None
         for name, item in value.attributes.items():
             field = value.cls.annotations.get(name)
             if depth:
                 inner = None if struct is None or place is None else (*place, struct.slot(name))
-                known = _bind(machine, bindings, f"{path}.{name}", field, item, kernel, None, inner, depth - 1)
-                complete = complete and known
-        return complete
+                of_one = _bind(machine, bindings, f"{path}.{name}", field, item, kernel, None, inner, depth - 1)
+                known = min(known, of_one)
+        return known
     if isinstance(value, NumpyValue) and expects_array(annotation) is True:
         bindings.append(events.Binding(path, None, None, value.sources))
-        return True
+        return _Known.WELL
+    if isinstance(value, UnknownValue) and value.foreign:
+        standing_in = _stand_ins(machine, path, annotation, value, kernel, node)
+        bindings.extend(standing_in)
+        if standing_in:
+            return _Known.STOOD_IN
     sources = sources_of(value)
     bindings.append(events.Binding(path, None, plain_value(value), sources, place or ()))
     if value is None or not isinstance(value, (UnknownValue, Record)):
-        return True
+        return _Known.WELL
     if expects_array(annotation) or (
         expects_array(annotation) is None and _expects_struct(machine, kernel, annotation)
     ):
         why = value.why if isinstance(value, UnknownValue) else value.kind
         if machine.active_tape is not None:
             machine.note_unknown(node, f"argument {path} of {kernel.name}: {why}")
-        return False
-    return True
+        return _Known.NOTHING
+    return _Known.WELL
+
+
+def _stand_ins(
+    machine: Machine,
+    path: str,
+    annotation: ast.expr | None,
+    value: UnknownValue,
+    kernel: KernelValue,
+    node: ast.expr | None,
+) -> list[events.Binding]:
+    """Bindings to what stands for a foreign array, or for the arrays in a foreign struct; none for anything else."""
+    text = machine.frame.module.module.text(node) if node is not None else path
+    expected = _annotated(machine, kernel, annotation)
+    if expects_array(annotation) or (isinstance(expected, External) and expected.name in _ARRAYS):
+        return [events.Binding(path, machine.stand_in(value).snapshot(text[:80]), None, value.sources)]
+    if not isinstance(expected, Class) or not expected.is_struct:
+        return []
+    return [
+        events.Binding(f"{path}.{name}", machine.stand_in(value, name).snapshot(f"{text}.{name}"[:80]))
+        for name, owner in fields_of(expected).items()
+        if expects_array(owner.annotations[name])
+    ]
 
 
 def expects_array(annotation: ast.expr | None) -> bool | None:
@@ -287,18 +330,21 @@ def _expects_struct(machine: Machine, kernel: KernelValue, annotation: ast.expr 
     """Whether an annotation names a struct, or an alias of an array type: values that hold arrays."""
     if annotation is None:
         return True
-    from warplint.trace.host.machine import Frame
-
-    environment = kernel.function.closure
-    frame = Frame(environment, kernel.name, annotation)
-    if not isinstance(annotation, (ast.Name, ast.Attribute)):
-        return False
-    value = machine.evaluate(annotation, frame)
+    value = _annotated(machine, kernel, annotation)
     if isinstance(value, Class):
         return value.is_struct
     if isinstance(value, External):
         return value.name in _ARRAYS
     return isinstance(value, UnknownValue)
+
+
+def _annotated(machine: Machine, kernel: KernelValue, annotation: ast.expr | None) -> Value:
+    """What the name that a parameter is annotated with means, None where it is no name."""
+    from warplint.trace.host.machine import Frame
+
+    if not isinstance(annotation, (ast.Name, ast.Attribute)):
+        return None
+    return machine.evaluate(annotation, Frame(kernel.function.closure, kernel.name, annotation))
 
 
 def _gradient_uses(
