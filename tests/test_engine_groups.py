@@ -346,3 +346,39 @@ def test_a_branch_that_no_tape_records_is_told_beside_the_one_that_is(tmp_path):
     assert gradient.signature is not None
     assert (gradient.status, gradient.signature.kind) == (GradientStatus.INCONCLUSIVE, SignatureKind.HELD_CONSTANT)
     assert [answer.lines(culprit.writer) for culprit in gradient.culprits] == [[8]]
+
+
+def test_what_a_recorded_function_makes_for_itself_is_no_leaf(tmp_path):
+    answer = judged(
+        """
+        start = ones([0.3, 0.8])
+        end = ones([0.0, 0.0])
+        kept = ones([0.0, 0.0])
+
+        def forward():
+            a, b = wp.clone(start, requires_grad=False), wp.zeros(2, dtype=float)
+            for _ in range(3):
+                wp.launch(swing, dim=2, inputs=[a], outputs=[b], record_tape=False)
+                a, b = b, a
+            wp.copy(end, a)
+
+        def backward():
+            wp.copy(kept, start)
+            states = [kept] + [wp.zeros(2, dtype=float, requires_grad=True) for _ in range(3)]
+            with wp.Tape() as again:
+                for before, after in zip(states, states[1:]):
+                    wp.launch(swing, dim=2, inputs=[before], outputs=[after])
+            again.backward(grads={states[-1]: end.grad})
+            wp.copy(start.grad, kept.grad)
+
+        forward()
+        loss = ones([0.0])
+        with wp.Tape() as tape:
+            tape.record_func(backward, [end])
+            wp.launch(loss_of, dim=2, inputs=[end], outputs=[loss])
+        tape.backward(loss)
+        print(start.grad.numpy())
+        """,
+        tmp_path,
+    )
+    assert {(gradient.leaf, gradient.status) for gradient in answer.gradients} == {("start", PASS), ("end", PASS)}

@@ -290,7 +290,7 @@ def test_sarif_fingerprints_survive_added_lines_and_tell_equal_lines_apart() -> 
 def test_words_are_whole() -> None:
     assert [words.ordinal(n) for n in (1, 2, 3, 4, 11, 22)] == ["1st", "2nd", "3rd", "4th", "11th", "22nd"]
     check = GradientCheck("x", "a.py", 3, "pass", 1.0, 1.0, backward=2, backward_line=9, repeated=True)
-    assert words.gradient(check).startswith("gradient of `x` (a.py:3, 2nd backward call, line 9) agrees")
+    assert words.gradient(check).startswith("gradient of `x` (a.py:3, iteration 2, backward in line 9) agrees")
     warnings = [replace(BROKEN, span=Span("a.py", line)) for line in (1, 2)]
     told = words.summary(Report((*warnings, SEEN, SEEN), 1, "1.19"))
     assert told == "Found 4 findings (2 warnings, 2 info) in 1 file."

@@ -71,7 +71,7 @@ def gradient(check: GradientCheck) -> str:
     """One line for a leaf."""
     values = figures({"ad": check.ad, "fd": check.fd, "relative_error": check.relative_error})
     told = "; ".join(part for part in (values, check.reason) if part)
-    which = f", {ordinal(check.backward)} backward call, line {check.backward_line}" if check.repeated else ""
+    which = f", iteration {check.backward}, backward in line {check.backward_line}" if check.repeated else ""
     line = f"gradient of `{check.leaf}` ({check.path}:{check.line}{which}) {_STATUS.get(check.status, check.status)}"
     return f"{line}: {told}" if told else line
 

@@ -56,7 +56,7 @@ def one_sided(reason: str) -> str:
 
 
 def comparison(gradient: Gradient) -> str:
-    """``the gradient of `x` is 0, finite differences give 1.2``."""
-    return (
-        f"the gradient of {leaf_name(gradient)} is {number(gradient.ad)}, finite differences give {number(gradient.fd)}"
-    )
+    """``the gradient of `x` is 0, finite differences give 1.2``; of which iteration, where it is not the first."""
+    when = f" in iteration {gradient.group + 1}" if gradient.group > 0 and gradient.window == 0 else ""
+    figures = f"{number(gradient.ad)}, finite differences give {number(gradient.fd)}"
+    return f"the gradient of {leaf_name(gradient)}{when} is {figures}"

@@ -216,6 +216,22 @@ class Unread:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class Stagnant:
+    """A leaf that the host wrote anew, to the bit as it was, although its gradient was not zero when the host saw it.
+
+    Between the two the gradient was cleared: a view of it (``numpy()`` on the CPU) shows zeros by then.
+    """
+
+    memory: int
+    allocated: tuple[Place, ...]
+    seen: tuple[Place, ...]
+    cleared: tuple[Place, ...]
+    written: tuple[Place, ...]
+    largest: float
+    """The largest magnitude in the gradient when it was seen."""
+
+
 # ------------------------------------------------------------------------------------------------------------------
 # What happened, in order: the raw material of ``trace/events.py``. Bounded in number (the first two iterations);
 # ``seq`` numbers them in one sequence, ``stack`` holds the user's frames, outermost first.

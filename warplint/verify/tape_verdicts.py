@@ -13,7 +13,7 @@ from warplint.proof import Experiment, TapeClaim
 from warplint.verify.declared import claim_of
 from warplint.verify.evidence import Evidence, spots
 from warplint.verify.figures import comparison, figures_of, leaf_name, number
-from warplint.verify.records import AdjointCheck, BackwardSeen, Gradient, GradientStatus, Unread
+from warplint.verify.records import AdjointCheck, BackwardSeen, Gradient, GradientStatus, Stagnant, Unread
 
 FINITE_DIFFERENCE = Experiment.FINITE_DIFFERENCE
 
@@ -98,6 +98,9 @@ def _stale(finding: Finding, run: Evidence) -> Verdict | None:
     """A reading that the run did not see as stale, or a gradient that was not measured: nothing is known."""
     allocation = spots((finding.anchor.allocation,))
     about = [g for g in run.gradients_about(finding) if allocation & run.spots_of(g.allocated)]
+    lost = _stagnant(finding, run)
+    if lost is not None:
+        return lost
     if about and run.counterpart(finding) is not None:
         return None
     if not about:
@@ -105,6 +108,22 @@ def _stale(finding: Finding, run: Evidence) -> Verdict | None:
     else:
         why = "the gradient is right when it is read; what is made of it afterwards is not seen"
     return Verdict(Status.INCONCLUSIVE, why, FINITE_DIFFERENCE, figures_of(about[0]) if about else {})
+
+
+def _stagnant(finding: Finding, run: Evidence) -> Verdict | None:
+    """The leaf was updated from the view that was cleared: it is, to the bit, what it was."""
+    here = spots((finding.span,))
+    cleared = spots(label.span for label in finding.labels if label.role is Role.WRITE)
+    for each in run.result.of(Stagnant):
+        if here & run.spots_of(each.seen) and cleared & run.spots_of(each.cleared):
+            line = each.written[-1][1] if each.written else 0
+            reason = (
+                f"the gradient held values up to {number(each.largest)} when it was read here, and was cleared; the "
+                f"update of the leaf after that (line {line}) wrote back, to the bit, what was there"
+            )
+            figures = {"largest": each.largest, "moved": 0.0}
+            return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures)
+    return None
 
 
 def _severed(finding: Finding, run: Evidence) -> Verdict | None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import linecache
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -34,18 +32,18 @@ from warplint.verify.engine.judging.contributions import Summed, may_be_swallowe
 from warplint.verify.engine.judging.culprits import Culprits, places
 from warplint.verify.engine.judging.fixed_points import FixedPoints
 from warplint.verify.engine.judging.host_loop import HostLoop
+from warplint.verify.engine.judging.naming import leaf_name
 from warplint.verify.engine.judging.launch_check import check_launches, first_launches
 from warplint.verify.engine.judging.off_tape import OffTape
 from warplint.verify.engine.judging.recorded_functions import RecordedFunctions
 from warplint.verify.engine.judging.repairs import Measured, diagnose, measured
 from warplint.verify.engine.judging.repetition import repetition
 from warplint.verify.engine.judging.signatures import Signatures, named
-from warplint.verify.engine.judging.updates import unread_updates
+from warplint.verify.engine.judging.updates import stagnant_updates, unread_updates
 from warplint.verify.engine.replaying.adjoint import BackwardPass
 from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.groups import Group, groups_of
 from warplint.verify.engine.replaying.history import TooLarge
-from warplint.verify.engine.replaying.leaves import Leaf
 from warplint.verify.engine.replaying.replay import Machine, NotExact, Survey
 from warplint.verify.engine.replaying.windows import Window
 from warplint.verify.engine.warp_modules import definition
@@ -94,6 +92,8 @@ class Judge:
                 self._send(unread)
             for call, memory in self.survey.overruns:
                 self._send(_overrun(call, memory))
+            for stagnant in stagnant_updates(self._machine, self.analysis):
+                self._send(stagnant)
         skipped = 0
         for number, group in enumerate(self.groups):
             if number < first:
@@ -340,18 +340,3 @@ def _importance(group: Group) -> tuple[bool, int, int]:
 def _held(found: Measurement) -> Signature:
     """Of a gradient that is right with something held as it came out."""
     return Signature(SignatureKind.HELD_CONSTANT, found.reason)
-
-
-_ASSIGNED = re.compile(r"^\s*((?:\w+\.)*\w+)(?:\s*:[^=]+)?\s*=[^=]")
-
-
-def leaf_name(leaf: Leaf) -> str:
-    """What the user calls it: the name it is assigned to where it (or a helper) is called, else the parameter."""
-    for code, line in leaf.memory.stack[:3]:
-        text = linecache.getline(code.co_filename, line)
-        match = _ASSIGNED.match(text)
-        if match:
-            return match[1]
-        if not text.lstrip().startswith("return "):
-            break
-    return leaf.parameter

@@ -1,14 +1,25 @@
-"""Updates that nobody reads: an optimiser that was handed a copy of the parameters."""
+"""Updates that are lost: written to a copy that nobody reads, or made of a gradient that was cleared meanwhile."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from warplint.verify.engine.execution.memory import Memory, Range
-from warplint.verify.engine.execution.operations import Happening, KernelCall, NativeCall, Operation
+from warplint.verify.engine.execution.operations import (
+    Happening,
+    HostRead,
+    HostWrite,
+    KernelCall,
+    NativeCall,
+    Operation,
+)
 from warplint.verify.engine.judging.culprits import places
+from warplint.verify.engine.replaying.adjoint import float_kind_of
 from warplint.verify.engine.replaying.analysis import Analysis
-from warplint.verify.records import OptimiserSeen, Unread
+from warplint.verify.engine.replaying.replay import Machine
+from warplint.verify.records import OptimiserSeen, Stagnant, Unread
 
 
 def unread_updates(analysis: Analysis) -> Iterator[Unread]:
@@ -30,6 +41,65 @@ def unread_updates(analysis: Analysis) -> Iterator[Unread]:
             "it is updated from its gradient, and nothing reads it before the next backward call"
             + (", a copy of another array" if memory.copied_from is not None else ""),
         )
+
+
+def stagnant_updates(machine: Machine, analysis: Analysis) -> Iterator[Stagnant]:
+    """Leaves that the host wrote back unchanged after a clearing of the gradient that it held a view of."""
+    told: set[Memory] = set()
+    for seen in analysis.log.operations:
+        if not isinstance(seen, HostRead) or seen.inside is not None:
+            continue
+        gradient = seen.source.memory
+        leaf = gradient.gradient_of
+        if leaf is None or leaf in told or gradient not in analysis.log.gradients:
+            continue
+        cleared = _cleared_after(seen, gradient, analysis)
+        written = _written_after(cleared, leaf, analysis) if cleared is not None else None
+        largest = _largest(gradient, seen.index, analysis)
+        if cleared is None or written is None or not largest:
+            continue
+        machine.rewind(written.index)
+        if np.array_equal(written.dest.read(), written.contents):
+            told.add(leaf)
+            yield Stagnant(
+                leaf.number,
+                allocated=places(leaf.stack),
+                seen=places(seen.stack),
+                cleared=places(cleared.stack),
+                written=places(written.stack),
+                largest=largest,
+            )
+
+
+def _cleared_after(seen: HostRead, gradient: Memory, analysis: Analysis) -> NativeCall | None:
+    """What clears a gradient next, before any backward call fills it."""
+    for operation in analysis.of(gradient):
+        if operation.index > seen.index and not isinstance(operation, HostRead):
+            clears = isinstance(operation, NativeCall) and operation.exact and not operation.reads
+            return operation if clears and operation.inside is None else None  # type: ignore[return-value]
+    return None
+
+
+def _written_after(cleared: Operation, leaf: Memory, analysis: Analysis) -> HostWrite | None:
+    """What writes the leaf next, if that is the host and no backward call comes before."""
+    later = next((begin.index for begin in analysis.log.backwards if begin.index > cleared.index), None)
+    for operation in analysis.of(leaf):
+        if operation.index > cleared.index and (later is None or operation.index < later):
+            if isinstance(operation, HostWrite):
+                return operation
+            if any(where.memory is leaf for where, _ in analysis.writes(operation)):
+                return None
+    return None
+
+
+def _largest(gradient: Memory, index: int, analysis: Analysis) -> float:
+    """The largest magnitude that a gradient holds before an operation; 0 where its numbers are not known."""
+    kind = float_kind_of(gradient.gradient_of or gradient, analysis)
+    if kind is None:
+        return 0.0
+    contents = np.ascontiguousarray(analysis.log.gradient_at(gradient, index))
+    values = np.abs(contents[: contents.size - contents.size % kind.itemsize].view(kind).astype(np.float64))
+    return float(np.max(values[np.isfinite(values)], initial=0.0))
 
 
 def _updates(analysis: Analysis) -> Iterator[tuple[Memory, Operation]]:

@@ -128,16 +128,28 @@ def _leaf(log: Log, view: FloatView, gradient: FloatView, name: str) -> Iterator
 
 
 def _of_functions(begin: BackwardBegin, analysis: Analysis) -> Iterator[Leaf]:
-    """Leaves that only a recorded function of the user's knows: their gradient is touched while it runs."""
+    """Leaves that only a recorded function of the user's knows: their gradient is touched while it runs.
+
+    Arrays that such a function makes or fills itself (states of a rollout that it runs again on a tape of its own) are
+    its own affair: what is judged is what it makes of the gradients of arrays that were there before.
+    """
     if begin.end is None:
         return
-    for operation in analysis.log.between(begin.index, begin.end.index):
-        if operation.step is None or operation.step.what != "function":
-            continue
+    inside = [
+        operation
+        for operation in analysis.log.between(begin.index, begin.end.index)
+        if operation.step is not None and operation.step.what == "function"
+    ]
+    own: set[Memory] = set()
+    for operation in inside:
+        if not (isinstance(operation, KernelCall) and operation.adjoint):
+            own.update(where.memory for where, _ in analysis.writes(operation))
+    for operation in inside:
         for memory in operation.touched:
             owner = memory.gradient_of
-            if owner is not None and memory in analysis.log.gradients:
-                yield from seen_as(owner, memory, analysis)
+            if owner is None or owner in own or owner.born > begin.index or memory not in analysis.log.gradients:
+                continue
+            yield from seen_as(owner, memory, analysis)
 
 
 def seen_as(owner: Memory, gradient: Memory, analysis: Analysis) -> Iterator[Leaf]:
