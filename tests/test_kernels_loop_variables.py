@@ -23,8 +23,40 @@ def advanced(x: float, y: float):
 """
 
 
+IN_LOOP = """
+@wp.func
+def halved(x: float, n: int):
+    for k in range(n):
+        x = 0.5 * x + 1.0
+    return x
+
+@wp.func
+def warmed(x: float, n: int):
+    for k in range(n):
+        x += 2.0
+    return x
+
+@wp.func
+def gathered(x: float, y: float, n: int):
+    for k in range(n):
+        y += x
+    return x
+
+@wp.func
+def copied(x: float, n: int):
+    y = x
+    for k in range(n):
+        y = 0.5 * y + 1.0
+    return y
+
+@wp.func
+def passed_on(x: float, n: int):
+    return halved(x, n) + 1.0
+"""
+
+
 def faulty(body: str) -> list[str]:
-    summary = kernel(body, "a: R, b: R, c: R, d: R, n: int, v: V, w: V", FUNCTION)
+    summary = kernel(body, "a: R, b: R, c: R, d: R, n: int, v: V, w: V, s: float", FUNCTION + IN_LOOP)
     assert summary.complete, summary.why
     return fault_lines(summary, LOOP)
 
@@ -145,3 +177,87 @@ def test_the_body_of_a_while_loop_is_run_again_as_it_was(body):
 def test_the_adjoint_of_a_while_loop_goes_the_wrong_way(body):
     summary = kernel(body, "a: R, b: R, c: R, d: R, n: int")
     assert {fault.steers for fault in summary.faults if fault.kind is LOOP} == {OUT_OF_ORDER}
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("t = a[i]\nb[i] = halved(t, n)\nd[i] = t", "halved(t, n)"),
+        ("t = a[i]\nu = halved(t, n)\nd[i] = t", "halved(t, n)"),
+        ("t = a[i]\nb[i] = halved(t, n) + t", "halved(t, n)"),
+        ("t = a[i]\nb[i] = t + halved(t, n)", "halved(t, n)"),
+        ("t = a[i]\nb[i] = passed_on(t, n)\nd[i] = t", "halved(x, n)"),
+        ("t = a[i]\nfor k in range(3):\n    b[k] = halved(t, n)", "halved(t, n)"),
+        ("t = a[i]\nfor k in range(n):\n    b[k] += halved(t, n)", "halved(t, n)"),
+        ("t = a[i]\nb[i] = gathered(c[i], t, n)\nd[i] = t", "gathered(c[i], t, n)"),
+        ("b[i] = gathered(c[i], s, n)\nd[i] = a[i] * s", "gathered(c[i], s, n)"),
+    ],
+)
+def test_a_parameter_that_a_loop_assigns_shares_its_adjoint_with_the_callers_variable(body, place):
+    assert place in faulty(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "t = a[i]\nd[i] = t\nb[i] = halved(t, n)",
+        "t = a[i]\nb[i] = warmed(t, n)\nd[i] = t",
+        "t = a[i]\nb[i] = copied(t, n)\nd[i] = t",
+        "t = a[i]\nu = t\nb[i] = halved(u, n)\nd[i] = t",
+        "b[i] = halved(a[i], n)\nd[i] = a[i]",
+        "t = a[i]\nb[i] = halved(t + c[i], n)\nd[i] = t",
+        "b[i] = warmed(c[i], n)\nd[i] = a[i] * s",
+        "for k in range(n):\n    t = a[k]\n    b[k] = halved(t, n)",
+    ],
+)
+def test_what_the_caller_does_before_or_with_a_copy_is_not_shared(body):
+    assert faulty(body) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        (
+            "s = float(0.0)\nfor k in range(n):\n    s += a[k]\n    if c[k] > 0.0:\n        continue\nb[i] = s",
+            "continue",
+        ),
+        ("for k in range(n):\n    b[k] = a[k] * 2.0\n    if c[k] > 0.0:\n        continue", "continue"),
+        (
+            "s = float(0.0)\nfor k in range(n):\n    if c[k] > 0.0:\n        s += a[k]\n        continue\n"
+            "    s += 2.0 * a[k]\nb[i] = s",
+            "continue",
+        ),
+        ("for k in range(n):\n    b[k] = a[k]\n    if c[5] > 0.0:\n        break", "break"),
+        ("for k in range(n):\n    if c[k] > 0.0:\n        break\n    b[k] = a[k]", "break"),
+        ("for k in range(n):\n    if b[5] > 0.0:\n        break\n    b[k] = a[k]", "break"),
+    ],
+)
+def test_what_an_iteration_does_before_it_is_left_is_not_differentiated(body, place):
+    assert place in faulty(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "s = float(0.0)\nfor k in range(n):\n    if c[k] > 0.0:\n        continue\n    s += a[k]\nb[i] = s",
+        "s = float(0.0)\nfor k in range(n):\n    t = a[k]\n    if c[k] > 0.0:\n        continue\n    s += t\nb[i] = s",
+        "for k in range(3):\n    b[k] = a[k]\n    if c[k] > 0.0:\n        continue",
+        "for k in range(n):\n    b[k] = a[k]\n    for m in range(n):\n        if c[m] > 0.0:\n            continue",
+        "for k in range(n):\n    if c[5] > 0.0:\n        break\n    b[k] = a[k]",
+        "s = float(0.0)\nfor k in range(n):\n    if c[5] > 0.0:\n        break\n    s += a[k]\nb[i] = s",
+    ],
+)
+def test_what_comes_behind_a_continue_or_behind_a_break_of_the_first_iteration_is_differentiated(body):
+    assert faulty(body) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "t = wp.sqrt(a[i])\nfor k in range(n):\n    t = c[k] * a[i]\nb[i] = t",
+        "t = wp.sqrt(a[i])\nfor k in range(n):\n    if c[k] > 0.0:\n        t = 2.0 * c[k]\nb[i] = t",
+    ],
+)
+def test_a_result_that_a_loop_replaces_or_keeps_is_there_where_its_gradient_is(body):
+    assert faulty(body) == []
+    assert faulty(body.replace("\nfor", "\nd[i] = t\nfor")) == ["wp.sqrt(a[i])"]

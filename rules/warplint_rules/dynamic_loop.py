@@ -13,10 +13,14 @@ Warp keeps one copy of each local. The backward pass runs the body again from th
 the values that the local had: products are differentiated with values of other iterations. With an index kept by hand
 the gradients land one element late, the last one out of bounds. After a `break` or `return` the backward pass still
 starts at the last iteration that the bound allows: iterations that never ran are differentiated, and where it meets the
-`break`, those that did run are left out.
+`break`, those that did run are left out. An iteration that a `continue` ends is differentiated only from there on:
+what it did before the `continue` is left out (also what comes before a `break` whose condition never changes).
 
 The same copy serves what stood before the loop: `b[i] = t * t` is differentiated with the `t` that a later loop leaves.
 And the adjoint of a `while` loop goes from its first iteration to the last, so that only sums come out right.
+
+A function is given variables by value, but their adjoints by reference. Where its loop assigns a parameter, whatever
+the caller makes of the variable afterwards goes through the adjoint of that loop as well, used or not.
 
 ## Example
 
@@ -42,7 +46,8 @@ without `break`.
 ```
 
 In place of `break`, let a `@wp.func` find the number of iterations (`return i` from a loop of its own) and loop up to
-that. A sum that is used non-linearly behind its loop is right if the loop stands in a `@wp.func` that returns the sum.
+that; put what must always happen behind the `continue`. Copy a parameter before the loop (`y = x`). A sum that is used
+non-linearly behind its loop is right if the loop stands in a `@wp.func` that returns the sum.
 
 ## How it is verified
 
@@ -55,7 +60,7 @@ A warning only where the kernel is launched on a tape, gradient flows through th
 the loss; otherwise information. Sums that are used linearly, locals that live in one iteration, linear recurrences with
 constant coefficients stay silent. What a loop adds up before a `break` or `return` leaves it is wrong as soon as that
 is reached (measured; a `return` in the last iteration is harmless); a loop that runs to its bound on data that the text
-of the program shows is silent.
+of the program shows is silent, and so is a `continue` that is never reached on such data.
 """
 
 from __future__ import annotations
@@ -63,7 +68,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 from warplint.finding import Finding, Severity
-from warplint.kernels.summary import LEFT_BEHIND, OUT_OF_ORDER, KernelFault, KernelFaultKind
+from warplint.kernels.summary import BY_REFERENCE, LEFT_BEHIND, OUT_OF_ORDER, SKIPPED, KernelFault, KernelFaultKind
 from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
@@ -87,6 +92,17 @@ def _what(fault: KernelFault) -> str:
             f"the adjoint of a `while` loop goes from its first iteration to the last, as the loop did: what later "
             f"iterations make of `{fault.detail}` comes too late for earlier ones, so the gradient is wrong"
         )
+    if fault.steers == SKIPPED:
+        return (
+            f"`{fault.operation}` ends an iteration of a loop that stays one at run time: what the iteration made of "
+            f"`{fault.detail}` before is not differentiated; the gradient is wrong as soon as this is reached"
+        )
+    if fault.steers == BY_REFERENCE:
+        return (
+            f"`{fault.operation}` passes a variable to a function whose loop assigns it (as `{fault.detail}`): what "
+            "else the variable is used for afterwards is differentiated through that loop as well, so the gradient is "
+            "wrong"
+        )
     how = f"{fault.steers} `{fault.operation}` needs" if fault.steers else f"the adjoint of `{fault.operation}` needs"
     harm = "the gradients land at other elements, and may be written out of bounds"
     return (
@@ -99,6 +115,10 @@ INDEX = "the index in"
 
 
 def _instead(fault: KernelFault) -> str:
+    if fault.steers == SKIPPED:
+        return f"do that behind the `{fault.operation}`, or put the rest of the iteration under a condition"
+    if fault.steers == BY_REFERENCE:
+        return f"copy the parameter before the loop (`y = {fault.detail}`)"
     return "store the intermediate values to an array, or unroll the loop"
 
 
@@ -107,8 +127,9 @@ def _loop(fault: KernelFault) -> Hashable:
 
 
 def _moot(fault: KernelFault, kernel: Kernel | None, launch: Launch | None, flow: Dataflow) -> bool:
-    """A loop that runs to its bound on the data in sight has nothing left behind."""
-    return launch is not None and fault.steers == LEFT_BEHIND and flow.left_loops.never(launch, fault.loop)
+    """A loop that runs to its bound on the data in sight leaves nothing behind, and skips nothing."""
+    places = {LEFT_BEHIND: fault.loop, SKIPPED: fault.span}
+    return launch is not None and fault.steers in places and flow.left_loops.never(launch, places[fault.steers])
 
 
 TOLD = kernel_faults.Told(

@@ -35,7 +35,9 @@ differences of that one launch.
 
 A warning only where the kernel is launched on a tape, gradient flows through the operand and the result matters to the
 loss; otherwise information. The launch must be known to have more than one thread. `loss[0] = loss[0] + x[i]` is
-information: right on a CPU, which runs threads in turn, and a race on a GPU. Stores under any condition are silent.
+information: right on a CPU, which runs threads in turn, and a race on a GPU. A store under a condition that is the same
+for all threads is no different; where each thread's data decide it is information, since one thread may pass alone, and
+a condition on the thread's index, or any that asks for equality, is silent.
 """
 
 from __future__ import annotations

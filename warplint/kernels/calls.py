@@ -38,6 +38,7 @@ _TILE_STORES = {
 _TILE_LOADS = frozenset(("tile_load", "tile_load_indexed"))
 _TILES = frozenset(("tile_zeros", "tile_ones", "tile_full", "tile_empty", "tile_arange", "tile_stack"))
 _SILENT = frozenset(("print", "printf", "expect_eq", "expect_neq", "expect_near", "breakpoint"))
+_OF_THE_DIAGONAL = frozenset(("trace", "get_diag"))
 _TYPE_ARGUMENTS = frozenset(("dtype", "shape", "length", "ndim", "storage", "m", "n"))
 
 
@@ -135,6 +136,8 @@ class Calls(Functions):
 
     def _applied(self, name: str, arguments: list[Value], node: ast.Call) -> Value:
         """An ordinary builtin: by the table; then the arguments that receive results."""
+        if name in _OF_THE_DIAGONAL:
+            arguments = list(map(self._diagonal, arguments))
         value = self.apply(name, arguments, node)
         if name.startswith("tile") or name == "untile":
             value.local = name != "untile"
@@ -151,6 +154,12 @@ class Calls(Functions):
                 if isinstance(argument, ast.Name) and argument.id in self.frame.locals:
                     self.frame.locals[argument.id] = value
         return value
+
+    def _diagonal(self, matrix: Value) -> Value:
+        """What of a matrix stands on its diagonal, where its entries are known."""
+        if matrix.components is None or not matrix.type.columns:
+            return matrix
+        return self.linear(matrix.components[:: matrix.type.columns + 1]).like(type=matrix.type)
 
     def _selected(self, arguments: list[Value], node: ast.Call) -> Value:
         """``wp.where(c, a, b)``: both operands are evaluated, one is taken."""
@@ -238,6 +247,7 @@ class Calls(Functions):
             record = self.store(full, target, _ATOMICS[name], value, node)
             if name in ("atomic_min", "atomic_max"):
                 winner = self.load(full, owner.type, node)
+                self.ledger.versions[place.path] += 1  # who reads the element behind this reads it anew
                 record.needs |= self.need(winner.tokens, value.active | winner.active, node)
                 record.needs |= self._outdone(place.path, winner.active, record.order, node)
             old = joined(old, self._old_value(full, owner.type, node, record.order))

@@ -93,7 +93,8 @@ class Environment:
 class Execution:
     """One thread of one launch. ``arguments`` by path: numbers, tuples, :class:`Bound` arrays.
 
-    ``met`` is told of operations that stand at a point without derivative, and of loops that are left early.
+    ``met`` is told of operations that stand at a point without derivative, of loops that are left early, and of the
+    ``break``s and ``continue``s that are reached.
     """
 
     source: KernelSource
@@ -246,9 +247,11 @@ class Execution:
         environment.left = "return"
 
     def _break(self, node: ast.Break, environment: Environment) -> None:
+        self.met(span_of(node, environment.path, environment.lines))
         environment.left = "break"
 
     def _continue(self, node: ast.Continue, environment: Environment) -> None:
+        self.met(span_of(node, environment.path, environment.lines))
         environment.left = "continue"
 
     # -- expressions -----------------------------------------------------------------------------------------------

@@ -93,14 +93,23 @@ class Expressions(Elements, ABC):
         return use
 
     def _contributing(self, variable: Value) -> Value:
-        """A further use of a variable whose adjoint a custom adjoint assigns: what this use contributes is lost."""
-        needs = [self.adjoint_need(TokenKind.ASSIGNED, variable.active, *at) for at in self.ledger.watched[variable]]
-        return needing(variable, union(needs))
+        """A further use of a variable whose adjoint a function assigns: what this use contributes is lost."""
+        ledger = self.ledger
+        needs = (
+            ledger.need(each.token, variable.active | each.reached, each.node, each.file, each.what)
+            for each in ledger.watched[variable]
+        )
+        use = needing(variable, union(needs))
+        ledger.variables[use] = ledger.variables.get(variable, 0)
+        return use
 
     def adjoint_need(self, kind: TokenKind, given: int, parameter: str, node: ast.AST, file: File) -> int:
         """The need of what a custom adjoint wipes out (ASSIGNED) or never gives (OMITTED), standing at its ``node``."""
-        token = self.ledger.token(Token(kind, parameter, "", "", self.ledger.order, node, file), (node,))
-        return self.ledger.need(token, given, node, file)
+        return self.ledger.need(self.adjoint_token(kind, parameter, node, file), given, node, file)
+
+    def adjoint_token(self, kind: TokenKind, parameter: str, node: ast.AST, file: File) -> int:
+        """What a custom adjoint wipes out or never gives."""
+        return self.ledger.token(Token(kind, parameter, "", "", self.ledger.order, node, file), (node,))
 
     def captured(self, name: str) -> Value:
         """A name from outside: a constant without gradient, or a function or type."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from warplint.finding import Span
 from warplint.kernels.ledger import File, Ledger, Needed, StoreRecord, Token, TokenKind
 from warplint.kernels.neighbours import neighbour_reads
+from warplint.kernels.operations import Condition
 from warplint.kernels.replays import changed_by_replay
 from warplint.kernels.source import text_of
 from warplint.kernels.summary import Cut, KernelFault, KernelFaultKind, Read, StoreKind
@@ -145,17 +146,27 @@ def _lost(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tupl
 
 
 def _shared(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:
-    """Plain stores of each thread's own value to one element. A sum onto the element may come out right by luck."""
+    """Plain stores of each thread's own value to one element. A sum onto the element may come out right by luck.
+
+    Under a condition that all threads share it is the same; where the data of each one decide, several may.
+    """
     kind = KernelFaultKind.SHARED_STORE
     for store in ledger.stores:
         fixed = not any(index.threads or index.depends or index.type.kind is Kind.TUPLE for index in store.index)
-        everywhere = fixed and not store.conditional
         own = store.value.threads and store.value.active
-        if everywhere and own and store.kind is StoreKind.STORE and isinstance(store.node, ast.Assign):
-            given, into = store.value.active, {store.path}
-            draft = _Draft(kind, store.node, store.file, store.order, None, given, into, store.path)
-            draft.certain = not given & ledger.path_bit(store.path)
-            yield (kind, store.node), draft
+        if fixed and own and store.kind is StoreKind.STORE and isinstance(store.node, ast.Assign):
+            deciding = [each for each in store.under if isinstance(each, Condition) and each.threads and not each.loop]
+            if all(each.depends and not _selects(each.node) for each in deciding):
+                given, into = store.value.active, {store.path}
+                draft = _Draft(kind, store.node, store.file, store.order, None, given, into, store.path)
+                draft.certain = not deciding and not given & ledger.path_bit(store.path)
+                yield (kind, store.node), draft
+
+
+def _selects(test: ast.AST) -> bool:
+    """Whether a condition may let a single thread pass: it asks for equality."""
+    operators = (each for node in ast.walk(test) if isinstance(node, ast.Compare) for each in node.ops)
+    return any(isinstance(each, (ast.Eq, ast.NotEq)) for each in operators)
 
 
 def _neighbouring(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:
@@ -238,7 +249,7 @@ def _looped(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tu
                 draft.present = token.present
                 found[token.node].append((bool(need.what), need.order, draft))
     for loop, ranked in found.items():
-        ever = [rank for rank in ranked if not isinstance(rank[2].node, (ast.Break, ast.Return))]
+        ever = [rank for rank in ranked if not isinstance(rank[2].node, (ast.Break, ast.Continue, ast.Return))]
         for _, _, draft in sorted(ever or ranked, key=lambda rank: rank[:2]):
             yield (kind, loop, draft.node), draft
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
 from warplint.kernels.adjoints import adjoint_of
-from warplint.kernels.ledger import File, TokenKind
+from warplint.kernels.ledger import Astray, File, TokenKind
+from warplint.kernels.liveness import assigned_in_loops
 from warplint.kernels.operations import End, Frame
 from warplint.kernels.source import Adjoint, Function
 from warplint.kernels.stores import Stores, Target
@@ -27,7 +29,7 @@ class Functions(Stores):
 
     def project_function(self, function: Function, node: ast.Call) -> Value:
         """A call of a ``@wp.func``."""
-        values = [self.evaluate(argument) for argument in node.args]
+        values = self.operands(node.args)
         keywords = {each.arg: self.evaluate(each.value) for each in node.keywords if each.arg}
         return self.inline(self._overload(function, values, len(keywords)), values, keywords, node)
 
@@ -55,9 +57,10 @@ class Functions(Stores):
         given = [*values, *keywords.values()]
         if function.adjoint in (Adjoint.NATIVE, Adjoint.NATIVE_MISSING):
             return self._native(function, given, node)
-        stores, order = len(self.ledger.stores), self.ledger.order
+        stores, order, watched = len(self.ledger.stores), self.ledger.order, dict(self.ledger.watched)
         value = self._executed(function, values, keywords, node)
         if function.adjoint is Adjoint.CUSTOM:
+            self.ledger.watched = watched  # its own body is not differentiated
             written = {store.path for store in self.ledger.stores[stores:]}
             inner = self.ledger.carried | self._read_of(written, order)
             for store in self.ledger.stores[stores:]:
@@ -96,18 +99,35 @@ class Functions(Stores):
         )
         try:
             self._bind_parameters(function, values, keywords)
+            self.frame.parameters = dict(self.frame.locals)
             self.block(function.node.body)
-            returned, final = self.frame.returned, self.frame.locals
+            returned, final, bound = self.frame.returned, self.frame.locals, self.frame.parameters
         finally:
             del self.conditions[entry:]
             self.frame = caller
         self._write_back(function, node, final)
-        if not returned:
-            return NOTHING
-        value = returned[0]
+        value = returned[0] if returned else NOTHING
         for other in returned[1:]:
             value = joined(value, other)
-        return value
+        return self._assigned(function, values, bound, value, node)
+
+    def _assigned(
+        self, function: Function, values: Sequence[Value], bound: Mapping[str, Value], result: Value, node: ast.Call
+    ) -> Value:
+        """The result, and the caller's variables that were given for parameters which a loop of the function assigns.
+
+        They are shared with what the caller makes of them later: of the same call in another iteration, if not more.
+        """
+        needs = 0
+        for parameter, argument, value in zip(function.node.args.args, node.args, values, strict=False):
+            astray = self.ledger.watched.get(bound[parameter.arg], ()) if isinstance(argument, ast.Name) else ()
+            for each in [each for each in astray if each.what]:
+                again = any(id(value) in entry for entry in self.loop_entries) or values.count(value) > 1
+                given = result.active & (value.active | each.reached) if again else 0
+                needs |= self.ledger.need(each.token, given, node, self.frame.file, each.what)
+                if bound[parameter.arg] is not value and value.active | each.reached:
+                    self.ledger.watch(value, dataclasses.replace(each, node=node, file=self.frame.file))
+        return needing(result, needs) if needs else result
 
     def _bind_parameters(self, function: Function, values: Sequence[Value], keywords: Mapping[str, Value]) -> None:
         """Bind arguments, then defaults."""
@@ -131,6 +151,8 @@ class Functions(Stores):
             value = value.like(fixed=False, tokens=self.read(value))
         if value.type.kind is Kind.UNKNOWN:
             value = value.like(type=self.annotation(parameter.annotation, function.scope))
+        if parameter.arg in assigned_in_loops(function.node):
+            value = value.like()
         return self.variable(parameter.arg, value, parameter)
 
     def _write_back(self, function: Function, node: ast.Call, final: Mapping[str, Value]) -> None:
@@ -145,9 +167,10 @@ class Functions(Stores):
         self, replay: Function, values: Sequence[Value], keywords: Mapping[str, Value], node: ast.Call
     ) -> int:
         """What a replay function reads in place of the body: it runs in the backward pass and records nothing."""
-        mark = self.ledger.mark()
+        mark, watched = self.ledger.mark(), dict(self.ledger.watched)
         tokens = self._executed(replay, values, keywords, node).tokens
         self.ledger.rollback(mark)
+        self.ledger.watched = watched
         return tokens
 
     def _custom(self, value: Value, given: Sequence[Value], node: ast.Call) -> Value:
@@ -175,7 +198,8 @@ class Functions(Stores):
                 needs |= self.adjoint_need(TokenKind.OMITTED, omitted, name, function.gradient.node, file)
             for statement, index in text.assigned.get(name, ()):
                 if index is None and argument.active:
-                    self.ledger.watched.setdefault(argument, []).append((name, statement, file))
+                    token = self.adjoint_token(TokenKind.ASSIGNED, name, statement, file)
+                    self.ledger.watch(argument, Astray(token, statement, file))
                     again = any(id(argument) in entry for entry in self.loop_entries)
                     given = argument.active if again else 0
                     needs |= self.adjoint_need(TokenKind.ASSIGNED, given, name, statement, file)

@@ -184,6 +184,21 @@ class Mark:
     order: int
     versions: dict[str, int]
     fresh: int
+    branches: int
+
+
+@dataclass(frozen=True)
+class Astray:
+    """What further uses of a variable contribute to its adjoint is lost, or lands elsewhere: why (``token``) and where.
+
+    ``reached``: the paths whose gradient is wrong by it although the variable itself may carry none.
+    """
+
+    token: int
+    node: ast.AST
+    file: File
+    what: str = ""
+    reached: int = 0
 
 
 @dataclass
@@ -223,8 +238,8 @@ class Ledger:
     _token_numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
     _need_numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
     _path_names: dict[int, frozenset[str]] = field(default_factory=dict)
-    watched: dict[Value, list[tuple[str, ast.AST, File]]] = field(default_factory=dict)
-    """Variables whose adjoint a custom adjoint assigns: the parameter it calls them, the assignment and its file."""
+    watched: dict[Value, tuple[Astray, ...]] = field(default_factory=dict)
+    """Variables whose adjoint a function that they were passed to assigns."""
     dangers: list[DangerRecord] = field(default_factory=list)
     """The operations that are singular somewhere; by number in :attr:`Value.dangers`."""
     followed: frozenset[str] = frozenset()
@@ -281,6 +296,10 @@ class Ledger:
                 self.tokens[number] = dataclasses.replace(self.tokens[number], path=name, node=loop)
                 self.carried |= 1 << number
 
+    def watch(self, variable: Value, astray: Astray) -> None:
+        """What is made of the variable from here on contributes to an adjoint that a function assigns."""
+        self.watched[variable] = (*self.watched.get(variable, ()), astray)
+
     def share_elements(self, a: int, b: int) -> bool:
         """Whether two sets of tokens stand on one array element, wherever each of them read it."""
         if a & b or not a or not b:
@@ -335,12 +354,13 @@ class Ledger:
 
     def mark(self) -> Mark:
         """See :class:`Mark`."""
-        return Mark(len(self.stores), self.order, dict(self.versions), self.fresh)
+        return Mark(len(self.stores), self.order, dict(self.versions), self.fresh, self.branches)
 
     def rollback(self, mark: Mark) -> None:
         """Forget the stores met since the mark; what was numbered keeps its number."""
         del self.stores[mark.stores :]
         self.order, self.versions, self.fresh = mark.order, dict(mark.versions), mark.fresh
+        self.branches = mark.branches
 
     def own_symbol(self, wanted: str, owner: object) -> str:
         """A symbol that means one thing in this kernel: ``wanted``, primed where another value has that name."""

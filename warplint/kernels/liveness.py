@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -27,7 +28,8 @@ class Names:
 class LoopFacts:
     """What the text of a loop says: ``leaves`` is its first ``break``, ``continues`` its first ``continue``.
 
-    ``returns`` are the ``return``s inside it, ``statics`` its calls of ``static``. ``size`` counts its nodes.
+    ``returns`` are the ``return``s inside it, ``statics`` its calls of ``static``. ``size`` counts its nodes. To the
+    names in ``summed`` it only adds.
     """
 
     carried: frozenset[str]
@@ -37,6 +39,7 @@ class LoopFacts:
     returns: tuple[ast.Return, ...]
     size: int
     statics: tuple[ast.Call, ...]
+    summed: frozenset[str]
 
 
 @functools.lru_cache(maxsize=16384)
@@ -58,7 +61,22 @@ def facts_of(loop: ast.For | ast.While) -> LoopFacts:
         returns,
         len(nodes),
         statics,
+        frozenset(names.assigned - _replaced(nodes)),
     )
+
+
+def _replaced(nodes: Sequence[ast.AST]) -> set[str]:
+    """The names that some statement gives a value which is not the old one plus something else."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            stored = {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+            if is_sum(node):
+                read = Counter(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+                stored = {name for name in stored if read[name] > (1 if isinstance(node, ast.AugAssign) else 2)}
+            found |= stored
+    return found
 
 
 @functools.lru_cache(maxsize=4096)

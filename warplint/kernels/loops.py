@@ -9,17 +9,18 @@ inside, every local assigned inside stands on a token AFTER behind the loop, and
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from warplint.kernels import types
 from warplint.kernels.calls import Calls
-from warplint.kernels.ledger import Mark, Token, TokenKind
+from warplint.kernels.ledger import Astray, Mark, Token, TokenKind
 from warplint.kernels.liveness import LoopFacts, facts_of, is_sum
 from warplint.kernels.operations import Condition, End, Environment, Exit, LoopExits
-from warplint.kernels.summary import LEFT_BEHIND, OUT_OF_ORDER, StoreKind
+from warplint.kernels.summary import BY_REFERENCE, LEFT_BEHIND, OUT_OF_ORDER, SKIPPED, StoreKind
 from warplint.kernels.types import Kind
-from warplint.kernels.values import ABSENT, Sign, Value, constant, members, union
+from warplint.kernels.values import ABSENT, Sign, Value, constant, members, needing, union
 
 MOST_PASSES = 6
 """Joining passes over a loop's body before the fixpoint is taken as reached; sets only grow, two or three suffice."""
@@ -37,13 +38,16 @@ class Loop:
     bit: int
     loses_locals: bool
     begin: Callable[[], Condition]
+    at_once: bool = False
+    """Whether a ``break`` that leaves it does so in the first iteration: its condition stays what it is."""
 
     @property
     def leaves(self) -> ast.stmt | None:
         """A statement that may leave it before its bound is reached, if Warp keeps it as a loop."""
         if not self.loses_locals:
             return None
-        return self.facts.leaves or (self.facts.returns[0] if self.facts.returns else None)
+        by_break = None if self.at_once else self.facts.leaves
+        return by_break or (self.facts.returns[0] if self.facts.returns else None)
 
 
 class Loops(Calls):
@@ -155,26 +159,31 @@ class Loops(Calls):
     def _fixpoint(self, loop: Loop) -> None:
         """Run the body until what comes in stops growing; only the last pass leaves records."""
         before = Exit(dict(self.frame.locals), ())
+        kept = Exit(self._kept(loop, before.locals), ())
         if loop.loses_locals:
             for name in loop.facts.assigned & before.locals.keys():
                 self.ledger.lose(before.locals[name], name, loop.node)
-        entry = {**before.locals, **self._carried(loop, before.locals)}
+        entry = {**kept.locals, **self._carried(loop, before.locals)}
         for remaining in reversed(range(MOST_PASSES)):
             mark = self.ledger.mark()
-            ends, breaks, condition = self._pass(loop, entry)
+            ends, exits, condition = self._pass(loop, entry)
             grown = self._grown(loop, entry, ends)
             if not grown:
                 break
             if remaining:
                 self.ledger.rollback(mark)
             entry.update(grown)
+        loop.at_once = loop.loses_locals and self._leaves_at_once(loop, exits, mark)
+        breaks = self._skipping(loop, entry, exits.at_break) if loop.at_once else exits.at_break
+        self._share_parameters(loop, before.locals, ends)
+        self._skipped(loop, mark, exits)
         self._left_behind(loop, mark)
         self._in_order(loop, mark)
-        leaving = self.meet([before, *ends, *breaks])
+        leaving = self.meet([kept, *ends, *breaks])
         self.frame.locals = {**leaving, **dict(self._after(loop, leaving, condition))}
 
-    def _pass(self, loop: Loop, entry: Environment) -> tuple[list[Exit], list[Exit], Condition]:
-        """One run of the body: the ways out of it at its end and at its ``break``s."""
+    def _pass(self, loop: Loop, entry: Environment) -> tuple[list[Exit], LoopExits, Condition]:
+        """One run of the body: the ways to its end, and its ``break``s and ``continue``s."""
         height = len(self.conditions)
         outer_bits, exits = self.loop_bits, LoopExits(height)
         self.loop_bits |= loop.bit
@@ -192,7 +201,39 @@ class Loops(Calls):
         self.loop_nodes.pop()
         self.loop_entries.pop()
         ends = [Exit(self.frame.locals, ())] if end is End.REACHED else []
-        return ends + exits.at_continue, exits.at_break, condition
+        return ends + self._skipping(loop, entry, exits.at_continue), exits, condition
+
+    def _share_parameters(self, loop: Loop, before: Environment, ends: Sequence[Exit]) -> None:
+        """Note the parameters that a loop assigns: the adjoint of each is that of the caller's variable.
+
+        Measured: whatever the caller does with that variable afterwards has contributed to its adjoint already, and
+        goes through the adjoint of the function's loop as well, be the function's own result used or not. Only a sum
+        passes it on as it is, unless what is added carries gradient itself.
+        """
+        parameters = self.frame.parameters
+        for name in loop.facts.assigned & parameters.keys() if loop.loses_locals else ():
+            made = union(way.locals[name].active for way in ends)
+            harmless = name in loop.facts.summed and not self.frame.added.get(name, 0)
+            if parameters[name] is before.get(name) and not harmless:
+                token = Token(TokenKind.CARRIED, name, "", "", self.ledger.order, loop.node, self.frame.file)
+                bit = self.ledger.token(token, (loop.node, self.frame.functions, "parameter"))
+                astray = Astray(bit, loop.node, self.frame.file, BY_REFERENCE, made)
+                self.ledger.watch(before[name], astray)
+
+    def _kept(self, loop: Loop, before: Environment) -> Environment:
+        """The locals from before, as the loop may leave them: those it does not read it either replaces or keeps.
+
+        In a variable that is kept there is still the result that its own operation's adjoint reads; to one that is
+        replaced no gradient comes back from behind the loop.
+        """
+        locals_ = dict(before)
+        for name in (loop.facts.assigned - loop.facts.carried) & locals_.keys() if loop.loses_locals else ():
+            held = self.ledger.variables.get(locals_[name], 0)
+            own = union(1 << each for each in members(locals_[name].needs) if self.ledger.needs[each].tokens == held)
+            if held and own:
+                kept = locals_[name] = locals_[name].like(needs=locals_[name].needs & ~own)
+                self.ledger.variables[kept] = held
+        return locals_
 
     def _grown(self, loop: Loop, entry: Environment, ends: list[Exit]) -> Environment:
         """The carried locals of which the body made more than came in."""
@@ -223,6 +264,45 @@ class Loops(Calls):
                 lost = value.tokens & self.ledger.carried
                 value.needs |= self.need(lost, value.active, leaves, f"{LEFT_BEHIND} ")
             yield name, value
+
+    def _leaves_at_once(self, loop: Loop, exits: LoopExits, since: Mark) -> bool:
+        """Whether the conditions of all ``break``s stay as they are, so that the first iteration decides."""
+        stored = {record.path for record in self.ledger.stores[since.stores :]}
+        conditions = [condition for exit_ in exits.at_break for condition in exit_.conditions]
+        tokens = union(condition.tokens for condition in conditions)
+        read = {self.ledger.tokens[number].path for number in members(tokens)}
+        return not any(condition.varies & loop.bit for condition in conditions) and stored.isdisjoint(read)
+
+    def _skipping(self, loop: Loop, entry: Environment, exits: Sequence[Exit]) -> list[Exit]:
+        """The ways to a loop's ``continue``s: what they have made of the locals until then is not differentiated."""
+        if not loop.loses_locals:
+            return list(exits)
+        token = Token(TokenKind.CARRIED, "", "", "", self.ledger.order, loop.node, self.frame.file)
+        found: list[Exit] = []
+        for way in exits:
+            locals_ = dict(way.locals)
+            for name in loop.facts.assigned & locals_.keys():
+                value = locals_[name]
+                if value is not entry.get(name) and not value.places and way.node is not None:
+                    own = dataclasses.replace(token, path=name)
+                    bit = self.ledger.token(own, (loop.node, self.frame.functions, "skipped"))
+                    locals_[name] = needing(value, self.need(bit, value.active, way.node, f"{SKIPPED} "))
+            found.append(Exit(locals_, way.conditions))
+        return found
+
+    def _skipped(self, loop: Loop, since: Mark, exits: LoopExits) -> None:
+        """Stores before a ``continue``, or before a ``break`` that only the first iteration comes to.
+
+        Measured: the adjoint of an iteration runs it once more, up to the statement that leaves it, and ends there.
+        """
+        ways = [*exits.at_continue, *(exits.at_break if loop.at_once else ())] if loop.loses_locals else []
+        for way in ways:
+            for record in self.ledger.stores[since.stores :]:
+                apart = any((number, not arm) in record.arms for number, arm in way.arms)
+                if record.order <= way.order and not apart and way.node is not None:
+                    token = Token(TokenKind.CARRIED, record.path, "", "", self.ledger.order, loop.node, self.frame.file)
+                    bit = self.ledger.token(token, (loop.node, self.frame.functions, "skipped"))
+                    record.needs |= self.need(bit, record.value.active, way.node, f"{SKIPPED} ")
 
     def _left_behind(self, loop: Loop, since: Mark) -> None:
         """Stores in a loop that a ``break`` or ``return`` leaves: the adjoint goes through other iterations.

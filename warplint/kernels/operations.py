@@ -56,10 +56,16 @@ Environment = dict[str, Value]
 
 @dataclass
 class Exit:
-    """The locals at a ``continue`` or ``break``, and the conditions it stands under, from the loop's body on."""
+    """The locals at a ``continue`` or ``break``, and the conditions it stands under, from the loop's body on.
+
+    ``node`` is the statement, met at ``order`` in ``arms`` of branches; None where a way just ends.
+    """
 
     locals: Environment
     conditions: tuple[Condition, ...]
+    node: ast.stmt | None = None
+    order: int = 0
+    arms: Arms = frozenset()
 
 
 @dataclass
@@ -82,6 +88,10 @@ class Frame:
     conditions_at_entry: int = 0
     functions: tuple[ast.AST, ...] = ()
     loops: list[LoopExits] = field(default_factory=list)
+    parameters: Environment = field(default_factory=dict)
+    """The parameters of an inlined function as they were bound."""
+    added: dict[str, int] = field(default_factory=dict)
+    """The paths through which gradient flows into what is added to each of them."""
 
 
 READS_RESULT = {

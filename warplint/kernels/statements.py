@@ -56,7 +56,10 @@ class Interpreter(Loops):
         """A term of a sum that is assigned to ``target``."""
         if isinstance(node, ast.Name) and isinstance(target, ast.Name) and node.id == target.id:
             return self.summand(node)
-        return self.evaluate(node)
+        value = self.evaluate(node)
+        if isinstance(target, ast.Name):
+            self.note_added(target.id, value)
+        return value
 
     def annotated_assignment(self, node: ast.AnnAssign) -> None:
         """``a: T = b``."""
@@ -133,18 +136,18 @@ class Interpreter(Loops):
     def continues(self, node: ast.Continue) -> End:
         """``continue``."""
         if self.frame.loops:
-            self.frame.loops[-1].at_continue.append(self._exit())
+            self.frame.loops[-1].at_continue.append(self._exit(node))
         return End.LEFT_ITERATION
 
     def breaks(self, node: ast.Break) -> End:
         """``break``."""
         if self.frame.loops:
-            self.frame.loops[-1].at_break.append(self._exit())
+            self.frame.loops[-1].at_break.append(self._exit(node))
         return End.LEFT_ITERATION
 
-    def _exit(self) -> Exit:
-        conditions = self.conditions[self.frame.loops[-1].height :]
-        return Exit(dict(self.frame.locals), tuple(each for each in conditions if not each.loop))
+    def _exit(self, node: ast.stmt) -> Exit:
+        conditions = tuple(each for each in self.conditions[self.frame.loops[-1].height :] if not each.loop)
+        return Exit(dict(self.frame.locals), conditions, node, self.ledger.order, self.arms())
 
     def asserts(self, node: ast.Assert) -> None:
         """``assert``: reads."""

@@ -136,7 +136,9 @@ class Stores(Expressions):
         """``target op= value``."""
         if isinstance(node.target, ast.Name):
             old = self.summand(node.target) if is_sum(node) else self.evaluate(node.target)
-            value = self.operator(node.op, old, self.evaluate(node.value), node)
+            by = self.evaluate(node.value)
+            self.note_added(node.target.id, by)
+            value = self.operator(node.op, old, by, node)
             self.bind(node.target.id, value.like(local=True) if old.local else value, node)
             return
         target = self.target(node.target)
@@ -151,6 +153,11 @@ class Stores(Expressions):
             updated = self._updated(target.owner, target.steps, value, node)
             self.ledger.readers[updated] = self.ledger.readers.get(target.owner, 0)
             self.frame.locals[target.name] = updated
+
+    def note_added(self, name: str, term: Value) -> None:
+        """Something is added to a variable: if that is a parameter, it matters what gradient flows into the term."""
+        if name in self.frame.parameters:
+            self.frame.added[name] = self.frame.added.get(name, 0) | term.active
 
     def _augmented_in_place(self, old: Value, value: Value, target: Target, node: ast.AugAssign) -> Value:
         """A component's new value. Measured: ``v[0] += e`` adds in place, ``v.x += e`` stores a sum as ``v.x = …``."""
@@ -225,6 +232,8 @@ class Stores(Expressions):
             base = [] if owner.fields is not None and step.attribute in owner.fields else [owner]
             return self.linear([*base, *fields.values()]).like(type=owner.type, fields=fields)
         keys = component_keys(step.indices) if step.indices else _named_component(step.attribute)
+        if keys is not None:
+            owner = self._taken_apart(owner)
         found = positions(owner, keys)
         if owner.components is not None and found:
             parts = list(owner.components)
@@ -243,6 +252,18 @@ class Stores(Expressions):
         return joined(owner, part).like(
             type=owner.type, components=None, symbol="", constant=ABSENT, local=owner.local, load=None
         )
+
+    def _taken_apart(self, owner: Value) -> Value:
+        """A composite by its components, as far as their number is known: one of them is about to be replaced."""
+        length, columns = owner.type.length, owner.type.columns
+        if owner.components is not None or owner.local or not length or owner.type.kind not in COMPOSITES:
+            return owner
+        if owner.type.kind is not Kind.MATRIX:
+            return owner.like(components=tuple(self.component(owner, (number,)) for number in range(length)))
+        if not columns:
+            return owner
+        keys = (divmod(number, columns) for number in range(length))
+        return owner.like(components=tuple(self.component(owner, key) for key in keys))
 
     # -- recording -----------------------------------------------------------------------------------------------
 

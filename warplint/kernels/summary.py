@@ -106,6 +106,14 @@ LEFT_BEHIND = "what is left behind by"
 """DYNAMIC_LOOP: how a ``break`` or ``return`` that leaves the loop steers what the loop makes."""
 
 
+SKIPPED = "what is done before"
+"""DYNAMIC_LOOP: the adjoint of an iteration goes to a ``continue`` and no farther (``KernelFault.steers``)."""
+
+
+BY_REFERENCE = "the parameter in"
+"""DYNAMIC_LOOP: a function's loop assigns the parameter ``detail``, whose adjoint is the caller's variable's."""
+
+
 OUT_OF_ORDER = "the order of the iterations of"
 """DYNAMIC_LOOP: the adjoint of a ``while`` loop goes from its first iteration to the last (``KernelFault.steers``)."""
 

@@ -74,16 +74,16 @@ def launched_points(
 
 @dataclass(frozen=True)
 class LeftLoops:
-    """``early``: loops, by launch and place, that a thread leaves before the bound is reached. ``ended``: launches of
-    which all threads were run to the end, on contents that the program's text shows.
+    """``early``: loops, by launch and place, that a thread leaves before the bound is reached, and the statements that
+    end an iteration. ``ended``: launches of which all threads were run to the end, on contents that the program shows.
     """
 
     early: frozenset[tuple[int, Span]] = frozenset()
     ended: frozenset[int] = frozenset()
 
-    def never(self, launch: Launch, loop: Span | None) -> bool:
-        """Whether no thread of a launch leaves a loop early."""
-        return launch.seq in self.ended and (launch.seq, loop) not in self.early
+    def never(self, launch: Launch, place: Span | None) -> bool:
+        """Whether no thread of a launch leaves the loop at a place early, or comes to the ``continue`` there."""
+        return launch.seq in self.ended and (launch.seq, place) not in self.early
 
 
 def left_loops(recording: Recording, operations: Mapping[int, Operation], trace: Trace) -> LeftLoops:
