@@ -179,7 +179,7 @@ def _destroying_write(
     doubtful: Step | None = None
     for write in _later_writes(step, read, recording, writes, repeats):
         overlaps = write.dest.extent.overlaps(read.array.extent)
-        if overlaps is False or _are_apart(write, read):
+        if overlaps is False or _are_apart(write, step, read):
             continue
         if overlaps is True and _hits(write, step, read, writes.operations[step.seq]):
             return write, True
@@ -199,12 +199,25 @@ def _later_writes(
             yield write
 
 
-def _are_apart(write: Step, read: NeededRead) -> bool:
-    """Whether read and write mean different components of the elements: ``a[i].x`` and ``a[i].y``."""
+def _are_apart(write: Step, step: Step, read: NeededRead) -> bool:
+    """Whether read and write mean different elements (``a[0]``, ``a[1]``) or components (``a[i].x``, ``a[i].y``)."""
     if write.store is None:
         return False
     one, other = write.store.component, read.need.read.component
-    return bool(one and other) and not (f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}."))
+    if one and other and not (f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")):
+        return True
+    same = (write.dest.alias, write.dest.extent) == (read.array.alias, read.array.extent)
+    return same and _are_other_numbers(_index(write), _index_read(step, read))
+
+
+def _are_other_numbers(one: str, other: str) -> bool:
+    """Whether two indices are numbers, as many in both, and not the same ones."""
+    known = _NUMBERS.fullmatch(one) and _NUMBERS.fullmatch(other)
+    return bool(known) and one.count(",") == other.count(",") and one != other
+
+
+_NUMBERS = re.compile(r"\d+(, \d+)*")
+"""Counted from the front: ``a[-1]`` may be any."""
 
 
 def _hits(write: Step, step: Step, read: NeededRead, reader: Operation) -> bool:

@@ -163,15 +163,16 @@ def _backward(
 ) -> tuple[tuple[bool, ...], tuple[bool, ...], frozenset[int]]:
     live = set(roots)
     matters, is_live = [False] * len(into), [False] * len(into)
-    launch, wanted = -1, set[int]()
+    launch, wanted, behind = -1, set[int](), frozenset[int]()
     for position in range(len(into) - 1, -1, -1):
         step = rules.window.steps[position]
-        is_live[position] = step.dest.memory in live
+        if step.seq != launch:
+            launch, wanted, behind = step.seq, set(), frozenset(live)
+        # a launch's own later stores do not count: the kernel's analysis knows its loops, and has buried what is dead
+        is_live[position] = step.dest.memory in live or step.dest.memory in behind
         if not (into[position] and is_live[position]):
             continue
         matters[position] = True
-        if step.seq != launch:
-            launch, wanted = step.seq, set()
         if rules.consumes(step) and not (step.read_before and step.dest.memory in wanted):
             live.discard(step.dest.memory)
         live |= sources[position]
