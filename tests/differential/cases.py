@@ -12,6 +12,9 @@ SIZE = 8
 COLUMNS = 4
 ROUNDS = 4
 """The value of the parameter ``n``, the bound of dynamic loops."""
+MAX_UNROLL, LONG_LOOP = 4, 9
+"""Iterations that Warp unrolls at most, and those of a constant loop that it does not. Few, since the gradient of what
+came in dies out over many."""
 
 ANNOTATIONS = {
     "a": "Reals",
@@ -33,9 +36,11 @@ ANNOTATIONS = {
 OWN = "CASE_"
 """Stands before the names of a case's kernel and functions, so that many cases fit into one module."""
 
-PRELUDE = """
+PRELUDE = f"""
 import numpy as np
 import warp as wp
+
+wp.set_module_options({{"max_unroll": {MAX_UNROLL}}})
 
 real = wp.float64
 Vec = wp.vec3d

@@ -26,9 +26,13 @@ STEP, OTHER_STEP = 1e-5, 3.7e-5
 """The other one confirms what is wrong, lest a quotient be so by a kink or by rounding."""
 SMALLEST = 1e-3
 """Of derivatives, below which errors count as they are."""
-TOLERANCE = 1e-4
-"""Of a directional derivative, relative; analysis and measurement are about whole terms that are lost."""
+STEADY = 1e-4
+"""Of a directional derivative, relative: how far two difference quotients may be apart to say something."""
+TOLERANCE = 1e-6
+"""The same of adjoint and difference quotient: small terms that are lost are lost."""
 LARGEST = 1e8
+STEEPEST = 1e5
+"""Derivatives by which a step changes values so much that a sine of them is another one."""
 ROUNDING = 1e-15
 """Of the objective, relative: what the sums of a kernel lose of it."""
 PADDING = 64
@@ -108,7 +112,7 @@ def measure(case: Case, names: Any, kernel: Any) -> dict[str, Any]:
         draw = drawn(number, shapes)
         launch.take(draw)
         quotient, doubt = difference(launch, draw, STEP)
-        if not doubt < TOLERANCE * max(abs(quotient), SMALLEST):
+        if not doubt < STEADY * max(abs(quotient), SMALLEST) or abs(quotient) > STEEPEST:
             continue  # a kink, or a sine of so large a number that the steps mean nothing
         adjoints = differentiated(launch, draw)
         adjoint = float(sum(np.sum(adjoints[path] * draw.direction[path]) for path in shapes))

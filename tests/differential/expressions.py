@@ -1,10 +1,14 @@
 """Random expressions, typed: of reals, vectors, matrices, conditions and indices that are in bounds.
 
 Values stay bounded and away from singular points, so that finite differences are good wherever there is no kink.
+
+And nothing is degenerate, lest a wrong adjoint be hidden: conditions stand on inputs and decide both ways, either
+operand of a maximum wins on some input, and no difference, determinant or product vanishes whatever the inputs are.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -25,7 +29,12 @@ SMOOTH = (
     "wp.cbrt(real(2.0) + wp.sin({}))",
     "wp.atan2({}, real(1.5))",
 )
-KINKED = ("wp.abs({})", "wp.max({}, {})", "wp.min({}, {})", "wp.clamp({}, real(-1.1), real(1.3))")
+KINKED = (
+    "wp.abs(wp.sin(real(3.0) * {}))",
+    "wp.max({0}, {0} + wp.sin(real(4.0) * {1}))",
+    "wp.min({0} + wp.sin(real(4.0) * {1}), {0})",
+    "wp.clamp(real(1.5) * wp.sin(real(3.0) * {}), real(-1.1), real(1.3))",
+)
 FLAT = ("wp.floor(real(3.0) * {})", "wp.round({})", "wp.sign({})", "real(int(real(2.0) * {}))", "wp.step({})")
 MISSING = ("wp.frac({})",)
 
@@ -41,7 +50,7 @@ class Names:
     rows: list[str] = field(default_factory=list)
     """Local names of rows of the two-dimensional input."""
     fixed: list[str] = field(default_factory=list)
-    """The variables of :attr:`reals` that started as a number, which no condition should stand on alone."""
+    """The variables that are made of numbers alone, which no condition should stand on."""
     constants: list[str] = field(default_factory=list)
     """Real parameters and fields of structs."""
 
@@ -69,7 +78,7 @@ class Expressions:
         """``threads``: the launch has several, whose index is ``i``; else indices are numbers and loop indices."""
         self.random, self.features, self.arrays, self.threads = random, features, arrays, threads
         self.tested: set[str] = set()
-        """The elements that conditions compare."""
+        """What conditions compare: the same once more, or the other way round, would make code that nothing reaches."""
         self.functions: dict[str, tuple[str, ...]] = {}
         """Functions that can be called: the types of their arguments."""
 
@@ -140,6 +149,21 @@ class Expressions:
             found.append(f"{self.vector_leaf(names)}{self.random.choice(('[0]', '[1]', '.y', '.z'))}")
         return found
 
+    def varies(self, text: str, names: Names) -> bool:
+        """Whether what an expression says depends on the inputs: on one that is not written, or a local made of one."""
+        words = {*re.findall(r"[a-z]\w*", text), *re.findall(r"[a-z]\w*\.[a-z]\w*", text)}
+        made = {*names.reals, *names.vectors, *names.matrices} - set(names.fixed)
+        arrays = {*self.arrays.reals, *self.arrays.vectors, *self.arrays.grids}
+        fresh = {array for array in arrays if self.arrays.aliases.get(array, array) not in self.arrays.written}
+        return bool(words & {*made, *names.rows, *names.constants, *fresh})
+
+    def varying(self, text: str, names: Names) -> str:
+        """The expression, or one that depends on the inputs as well."""
+        if self.varies(text, names):
+            return text
+        choices = [each for each in [*names.reals, *self._elements(names)] if self.varies(each, names)]
+        return f"({text} + {self.random.choice(choices)})" if choices else text
+
     def _arithmetic(self, names: Names, depth: int) -> str:
         left, right = self.real(names, depth - 1), self.real(names, depth - 1)
         sign = self.random.choice(("+", "*", "*", "*", "/", *(["-"] if left != right else [])))
@@ -149,10 +173,9 @@ class Expressions:
 
     def _template(self, templates: Sequence[str], names: Names, depth: int) -> str:
         template = self.random.choice(templates)
-        first, second = self.real(names, depth - 1), self.real(names, depth - 1)
-        if template.count("{}") < 2:
-            return template.format(first)
-        return template.format(first, second if second != first else f"({second} * {second})")
+        if "{1}" not in template:
+            return template.format(self.real(names, depth - 1))
+        return template.format(self.real(names, depth - 1), self.varying(self.real(names, depth - 1), names))
 
     def _smooth(self, names: Names, depth: int) -> str:
         return self._template(SMOOTH, names, depth)
@@ -199,7 +222,7 @@ class Expressions:
     def argument(self, kind: str, names: Names, depth: int) -> str:
         """An argument of a function."""
         if kind == "real":
-            return self.real(names, depth)
+            return self.varying(self.real(names, depth), names)
         if kind == "vector":
             return self.vector(names, depth)
         if kind == "count":
@@ -217,12 +240,12 @@ class Expressions:
         if depth <= 0 or self.chance(0.25):
             return self.vector_leaf(names)
         v, other, kind = self.vector(names, depth - 1), self.vector(names, depth - 1), self.random.randrange(6)
-        if kind == 0 or (kind == 2 and v == other):
+        if kind == 0:
             return f"({v} {'+' if v == other else self.random.choice('+-')} {other})"
         if kind == 1:
             return f"({self.real(names, depth - 1)} * {v})"
         if kind == 2:
-            return f"wp.cross({v}, {other})"
+            return f"wp.cross({v}, {other} + Vec(real(0.3), real(-0.7), real(1.1)))"
         if kind == 3:
             return f"wp.cw_mul({v}, {other})"
         if kind == 4:
@@ -245,21 +268,31 @@ class Expressions:
         if depth > 1 and self.chance(0.4):
             q, r = self.matrix(names, depth - 1), self.matrix(names, depth - 1)
             return self.random.choice((f"({q} * {r})", f"({q} + {r})", f"({self.real(names, depth - 1)} * {q})"))
-        return f"Mat({', '.join(self.leaf(names) for _ in range(4))})"
+        return self.new_matrix(names)
+
+    def new_matrix(self, names: Names) -> str:
+        """A matrix of four reals; not one that is singular whatever these are."""
+        entries = [self.leaf(names) for _ in range(4)]
+        if sorted(entries[::3]) == sorted(entries[1:3]):
+            entries[3] = f"({entries[3]} + real(1.7))"
+        return f"Mat({', '.join(entries)})"
 
     # -- conditions ----------------------------------------------------------------------------------------------
 
     def condition(self, names: Names) -> str:
         """A condition that is true about as often as not."""
         fresh = [array for array in self.arrays.reals if array not in self.arrays.written]
-        stored = tuple(f"{name}[" for name in (*self.arrays.written, *self.arrays.aliases))
-        elements = [each for each in self._elements(names) if not each.startswith(stored)]
-        varying = [*(name for name in names.reals if name not in names.fixed), *elements]
-        choices = [f"wp.sin(real(7.0) * {self.random.choice(varying)}) > real(0.0)"] if varying else []
+        varying = [each for each in [*names.reals, *self._elements(names)] if self.varies(each, names)]
+        varying = [each for each in varying if each not in self.tested] or varying
+        choices = []
+        if varying:
+            one = self.random.choice(varying)
+            self.tested.add(one)
+            choices.append(f"wp.sin(real({self.random.choice(('5.0', '7.0', '8.0', '9.0'))}) * {one}) > real(0.0)")
         if fresh:
             array = self.random.choice(fresh)
             element = f"{array}[{self.any_index(names)}]"
-            if element not in self.tested:  # the other way round would make code that nothing reaches
+            if element not in self.tested:
                 self.tested.add(element)
                 choices += [f"{element} {self.random.choice('<>')} real(1.0)"] * 2
         if names.loops:

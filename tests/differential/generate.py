@@ -46,8 +46,9 @@ def case(random: Random) -> Case:
         _use(body, statements)
     text = "\n".join(body.lines)
     aliases = ((random.choice("ac"), random.choice("bd")),) if features.launch_aliases else ()
-    kept = tuple((new, old) for new, old in aliases if new in text and old in text)
-    return Case("\n\n".join(functions), text, 3 if features.threads else 1, _usable(kept, text))
+    made = Case("\n\n".join(functions), text, 3 if features.threads else 1)
+    kept = tuple(pair for pair in aliases if set(pair) <= set(made.parameters))
+    return dataclasses.replace(made, aliases=_usable(kept, text))
 
 
 def _usable(aliases: tuple[tuple[str, str], ...], text: str) -> tuple[tuple[str, str], ...]:
@@ -104,7 +105,7 @@ def _plain(name: str, random: Random, features: Features) -> str:
     for _ in range(random.randint(0, 2)):
         _local_statement(statements, body)
     if random.random() < 0.25:
-        body.add(f"if {random.choice('xy')} > real(0.9):")
+        body.add(f"if wp.sin(real(6.0) * {random.choice('xy')}) > real(0.0):")
         body.add(f"    return {statements.expressions.real(names, DEPTH)}")
     body.add(f"return {statements.expressions.real(names, DEPTH)}")
     return "\n".join(body.lines).replace("range(n)", "range(4 + int(0))").replace("range(1, n)", "range(1, 4 + int(0))")

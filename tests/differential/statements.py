@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from tests.differential.cases import LONG_LOOP
 from tests.differential.expressions import Arrays, Expressions, Names
 from tests.differential.features import Features
 
@@ -13,8 +15,6 @@ DEPTH = 2
 """Of the expressions."""
 NESTING = 2
 """Of loops and branches."""
-LONG_LOOP = 17
-"""Iterations that Warp does not unroll."""
 
 
 @dataclass
@@ -102,12 +102,16 @@ class Statements:
     # -- locals --------------------------------------------------------------------------------------------------
 
     def new_real(self, body: Body) -> None:
-        varies, name = self.chance(0.75), self.new_name("t")
-        value = self.real(body) if varies else f"real({self.random.choice(('0.4', '1.0', '0.5'))})"
-        if not varies:
-            body.names.fixed.append(name)
+        name = self.new_name("t")
+        value = self.real(body) if self.chance(0.75) else f"real({self.random.choice(('0.4', '1.0', '0.5'))})"
         body.add(f"{name} = {value}")
-        body.names.reals.append(name)
+        self.made(name, value, body, body.names.reals)
+
+    def made(self, name: str, value: str, body: Body, among: list[str]) -> None:
+        """There is a new variable."""
+        if not self.expressions.varies(value, body.names):
+            body.names.fixed.append(name)
+        among.append(name)
 
     def assign_real(self, body: Body) -> None:
         """``t = e``, ``t += e``, ``t *= e`` …"""
@@ -117,13 +121,14 @@ class Statements:
         name = self.random.choice(body.names.reals)
         sign = self.random.choice(("=", "=", "+=", "+=", "+=", "-=", "*=", "/="))
         if sign == "/=":
-            body.add(f"{name} /= real(2.0) + wp.cos({self.real(body)})")
+            body.add(f"{name} /= real(1.1) + real(0.4) * wp.cos({self.real(body)})")
         elif sign == "*=" and any(body.dynamic):  # of many factors below one nothing would be left to be wrong
             body.add(f"{name} *= real(1.2) + wp.sin({self.real(body)})")
         elif sign == "=" and self.chance(0.6):
             body.add(f"{name} = {self._of_itself(name, body)}")
         else:
-            body.add(f"{name} {sign} {self.real(body)}")
+            value = self.expressions.varying(self.real(body), body.names)
+            body.add(f"{name} {sign} {value if value != name else f'({value} * {value})'}")
 
     def _of_itself(self, name: str, body: Body) -> str:
         """A new value from the old one: linear in it or not."""
@@ -133,20 +138,26 @@ class Statements:
             f"real(0.9) * {name} + {other}",
             f"{name} * {other}",
             f"wp.sin({name}) + {other}",
-            f"wp.max({name}, {other})" if name != other else f"wp.abs({name})",
+            f"wp.max({name}, {self._rising(other, body)})" if name != other else f"wp.abs({name})",
             f"{name} - real(0.3) * {name} * {other}",
         )
         return self.random.choice(forms)
+
+    def _rising(self, value: str, body: Body) -> str:
+        """In a loop, something that another iteration may find larger: a maximum with one value is taken only once."""
+        return f"{value} + real(0.4) * real({body.names.loops[-1]})" if body.names.loops else value
 
     def new_vector(self, body: Body) -> None:
         name = self.new_name("p")
         if self.features.components and self.chance(0.4):
             body.add(f"{name} = Vec()")
-            for part in "012":
-                body.add(f"{name}[{part}] = {self.real(body)}")
+            values = [self.real(body) for _ in range(3)]
+            for part, value in enumerate(values):
+                body.add(f"{name}[{part}] = {value}")
         else:
-            body.add(f"{name} = {self.expressions.vector(body.names, DEPTH)}")
-        body.names.vectors.append(name)
+            values = [self.expressions.vector(body.names, DEPTH)]
+            body.add(f"{name} = {values[0]}")
+        self.made(name, " ".join(values), body, body.names.vectors)
 
     def assign_vector(self, body: Body) -> None:
         if not body.names.vectors:
@@ -178,11 +189,14 @@ class Statements:
         name = self.new_name("q")
         if self.features.components and self.chance(0.4):
             body.add(f"{name} = Mat()")
-            for place in ("0, 0", "0, 1", "1, 0", "1, 1"):
-                body.add(f"{name}[{place}] = {self.expressions.leaf(body.names)}")
+            value = self.expressions.new_matrix(body.names)
+            entries = [ast.unparse(each) for each in ast.parse(value, mode="eval").body.args]
+            for place, entry in zip(("0, 0", "0, 1", "1, 0", "1, 1"), entries, strict=True):
+                body.add(f"{name}[{place}] = {entry}")
         else:
-            body.add(f"{name} = {self.expressions.matrix(body.names, DEPTH)}")
-        body.names.matrices.append(name)
+            value = self.expressions.matrix(body.names, DEPTH)
+            body.add(f"{name} = {value}")
+        self.made(name, value, body, body.names.matrices)
 
     def assign_entry(self, body: Body) -> None:
         if not body.names.matrices:
@@ -266,7 +280,7 @@ class Statements:
         value = f"real(2.0) + wp.sin({self.real(body)})" if sign == "/=" else self.real(body)
         if self.features.multiplies_elements and sign in ("*=", "/=") and self.chance(0.2):
             value = "s" if sign == "*=" else "real(1.7)"
-        body.add(f"{place} {sign} {value}")
+        body.add(f"{place} {sign} {value if value != place else f'({value} * {value})'}")
 
     def store_entry(self, body: Body) -> None:
         index, column = self.expressions.index_of("g", body.names), self.expressions.column(body.names)
@@ -293,9 +307,11 @@ class Statements:
         operation = self.random.choices(("atomic_add", "atomic_sub", "atomic_max", "atomic_min"), (6, 3, 1, 1))[0]
         array = self.random.choice(list(self.outputs.reals))
         index = self.expressions.index_of(array, body.names)
+        value = self.real(body)
         if operation in ("atomic_max", "atomic_min"):
             body.add(f"{array}[{index}] = {self.random.choice((self.real(body), 'real(0.6)'))}")
-        body.add(f"wp.{operation}({array}, {index}, {self.real(body)})")
+            value += f" + real(3.0) * wp.sin(real(5.0) * {self.expressions.varying('real(0.0)', body.names)})"
+        body.add(f"wp.{operation}({array}, {index}, {value})")
 
     def returned_atomic(self, body: Body) -> None:
         """What an atomic returns is used."""
