@@ -31,7 +31,8 @@ For an intermediate array, `requires_grad=True, retain_grad=True` keeps its grad
 ## How it is verified
 
 The program runs; what it read is compared with finite differences, and with the gradient just after the backward. If
-that one is right, the reading is to blame.
+that one is right, the reading is to blame. A view is followed: it is confirmed where the program still held it when the
+gradient under it was cleared, and it showed something before.
 
 ## Limits
 

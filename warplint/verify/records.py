@@ -375,6 +375,21 @@ class HostReadSeen:
 
 
 @dataclass(frozen=True)
+class EmptiedView:
+    """A gradient was cleared (``stack``) under a numpy view of it that the program had taken before and still held.
+
+    ``read`` is where the view was taken, ``allocated`` the place of the array whose gradient it is, ``largest`` the
+    largest magnitude that the view showed when it was taken; since the clearing it shows zeros.
+    """
+
+    seq: int
+    stack: tuple[Place, ...]
+    read: tuple[Place, ...]
+    allocated: tuple[Place, ...]
+    largest: float
+
+
+@dataclass(frozen=True)
 class TapeSeen:
     """``what``: ``created``, ``entered``, ``left``, ``zeroed``, ``reset``, ``recorded`` (the user's ``record_func``).
 

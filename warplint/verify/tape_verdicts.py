@@ -13,7 +13,15 @@ from warplint.proof import Experiment, TapeClaim
 from warplint.verify.declared import claim_of
 from warplint.verify.evidence import Evidence, spots
 from warplint.verify.figures import comparison, figures_of, leaf_name, number
-from warplint.verify.records import AdjointCheck, BackwardSeen, Gradient, GradientStatus, Stagnant, Unread
+from warplint.verify.records import (
+    AdjointCheck,
+    BackwardSeen,
+    EmptiedView,
+    Gradient,
+    GradientStatus,
+    Stagnant,
+    Unread,
+)
 
 FINITE_DIFFERENCE = Experiment.FINITE_DIFFERENCE
 
@@ -101,6 +109,9 @@ def _stale(finding: Finding, run: Evidence) -> Verdict | None:
     lost = _stagnant(finding, run)
     if lost is not None:
         return lost
+    emptied = _emptied(finding, run)
+    if emptied is not None:
+        return _kept_too_long(emptied, about)
     if about and run.counterpart(finding) is not None:
         return None
     if not about:
@@ -124,6 +135,28 @@ def _stagnant(finding: Finding, run: Evidence) -> Verdict | None:
             figures = {"largest": each.largest, "moved": 0.0}
             return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures)
     return None
+
+
+def _emptied(finding: Finding, run: Evidence) -> EmptiedView | None:
+    """A view taken where the finding reads, which the program still held when it was cleared where the finding says."""
+    clearing = spots(label.span for label in finding.labels if label.role is Role.WRITE)
+    for each in run.result.of(EmptiedView):
+        if spots((finding.span,)) & run.spots_of(each.read) and clearing & run.spots_of(each.stack):
+            return each
+    return None
+
+
+def _kept_too_long(emptied: EmptiedView, about: Sequence[Gradient]) -> Verdict:
+    """What is left in the view is no gradient, whatever was right when the view was taken."""
+    reason = (
+        f"when the view was taken its largest number was {number(emptied.largest)}; it was cleared while it was still "
+        "held, and shows nothing but zeros since"
+    )
+    figures: dict[str, object] = {"largest": emptied.largest, "shows": 0.0}
+    right = next((gradient for gradient in about if gradient.status is GradientStatus.PASS and gradient.fd), None)
+    if right is not None:
+        figures |= {**figures_of(right), "ad": 0.0, "relative_error": 1.0}
+    return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures)
 
 
 def _severed(finding: Finding, run: Evidence) -> Verdict | None:

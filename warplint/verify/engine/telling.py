@@ -33,6 +33,8 @@ from warplint.verify.engine.warp_values import RETAIN_FLAG, ArraySlot, array_typ
 LIMIT = 8000
 """Events that are told at most."""
 
+_STACKS = ("given", "read", "allocated")
+"""The fields of happenings that hold stacks of the user's frames."""
 _HOST_WRITES = {"wp_memset_host": "zero_", "wp_memtile_host": "fill_", "wp_array_fill_host": "fill_"}
 
 
@@ -86,7 +88,7 @@ class Teller:
             if isinstance(operation, TapeMark):
                 zeroing = operation.what in ("zero", "reset")
                 yield operation
-            elif operation.inside is None and not zeroing:
+            elif operation.inside is None and (not zeroing or isinstance(operation, Happening)):
                 yield operation
 
     def _records(self, operation: Operation) -> Iterator[object]:
@@ -104,17 +106,14 @@ class Teller:
             yield from self._tape(operation)
         elif isinstance(operation, BackwardBegin):
             yield self._backward(operation)
-        elif isinstance(operation, Happening) and operation.make is records.ReboundSeen:
-            given = places(operation.fields["given"])
-            yield records.ReboundSeen(*_head(operation), **{**self._regions_in(operation.fields), "given": given})
         elif isinstance(operation, Happening) and operation.make is not None:
-            yield operation.make(*_head(operation), **self._regions_in(operation.fields))
+            told = {name: self._field(name, value) for name, value in operation.fields.items()}
+            yield operation.make(*_head(operation), **told)
 
-    def _regions_in(self, fields: dict[str, Any]) -> dict[str, Any]:
-        return {
-            name: tuple(map(self._as_record, value)) if isinstance(value, tuple) else value
-            for name, value in fields.items()
-        }
+    def _field(self, name: str, value: Any) -> Any:
+        if name in _STACKS:
+            return places(value)
+        return tuple(map(self._as_record, value)) if isinstance(value, tuple) else value
 
     def _as_record(self, value: Any) -> Any:
         if isinstance(value, Range):

@@ -8,19 +8,30 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from warplint.verify.engine.execution.log import Log
-from warplint.verify.engine.execution.memory import PADDING, Memory, Range
+from warplint.verify.engine.execution.memory import PADDING, CodeStack, Memory, Range
 from warplint.verify.engine.recording.user_frames import library_call, user_stack
 
 SHADOW_LIMIT = 1 << 28
 """Bytes of memory that are compared for silent host writes; views of larger memory are noted, not compared."""
 FOREIGN_LIMIT = 20_000
 """``wp.array`` objects around memory of the host's that are remembered in case an operation reaches it."""
+
+
+@dataclass(frozen=True)
+class HeldView:
+    """A numpy view of a gradient that held something when it was taken; it lives as long as the program keeps it."""
+
+    view: weakref.ref[Any]
+    source: Range
+    stack: CodeStack
+    largest: float
 
 
 class MemoryWatch:
@@ -30,6 +41,7 @@ class MemoryWatch:
         self._log = log
         self._host_wrote = host_wrote
         self._foreign: dict[int, weakref.ref[Any]] = {}
+        self._held: dict[Memory, list[HeldView]] = {}
 
     def allocate(self, run: Callable[..., int], args: tuple[Any, ...]) -> int:
         """Allocate a little more, with a canary behind the end."""
@@ -186,13 +198,35 @@ class MemoryWatch:
         """The host has a view from now on; None: one whose life nobody knows."""
         if memory.size > SHADOW_LIMIT:
             return
-        memory.views.append(weakref.ref(view) if isinstance(view, np.ndarray) else None)
+        memory.views.append(weakref.ref(_root(view)) if isinstance(view, np.ndarray) else None)
         if memory.shadow is None:
             memory.shadow = memory.read()
+
+    def hold(self, source: Range, view: Any, stack: CodeStack) -> None:
+        """The host took a view of a gradient: nothing is kept of one that shows zeros anyway."""
+        if isinstance(view, np.ndarray) and view.dtype.kind == "f" and view.any():
+            largest = float(np.nanmax(np.abs(view), initial=0.0))
+            self._held.setdefault(source.memory, []).append(HeldView(weakref.ref(_root(view)), source, stack, largest))
+
+    def emptied(self, memories: Sequence[Memory]) -> Iterator[HeldView]:
+        """The views, held still, that an operation on these memories has left without anything but zeros; each once."""
+        for memory in memories:
+            held = [each for each in self._held.pop(memory, ()) if each.view() is not None]
+            shown = [each for each in held if memory.live()[each.source.start : each.source.stop].any()]
+            yield from (each for each in held if each not in shown)
+            if shown:
+                self._held[memory] = shown
 
 
 HELD_BY_WARP_ALONE = 4
 """References to an array that only Warp's own call holds (its argument, its frame, ours): nobody keeps it."""
+
+
+def _root(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The numpy array that lives as long as any that was made from it."""
+    while isinstance(view.base, np.ndarray):
+        view = view.base
+    return view
 
 
 def _whole_buffer(owner: Any, start: int, stop: int) -> tuple[int, int]:

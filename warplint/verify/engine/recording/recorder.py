@@ -45,6 +45,7 @@ from warplint.verify.engine.warp_values import (
 )
 from warplint.verify.records import (
     ConfigSeen,
+    EmptiedView,
     ModuleCreatedSeen,
     ModuleOptionsSeen,
     OpaqueSeen,
@@ -115,7 +116,7 @@ class Recorder:
         self.log.add(call)
         self.log.launches += not adjoint and not (self._inside is not None and _is_of_library(kernel))
         run(kernel, hooks, params, adjoint)
-        self._memory.refresh(call.memories)
+        self._ran(call.memories)
         self._last_kernel = call
 
     def _kernel_call(self, kernel: Any, hooks: Any, params: Sequence[Any], adjoint: bool, blocks: bool) -> KernelCall:
@@ -198,7 +199,7 @@ class Recorder:
         call = self._native_call(name, run, args)
         result = run(*args)
         if call is not None:
-            self._memory.refresh(call.touched)
+            self._ran(call.touched)
         return result
 
     def _native_call(self, name: str, run: Callable[..., Any], args: tuple[Any, ...]) -> NativeCall | HostWrite | None:
@@ -303,11 +304,22 @@ class Recorder:
             return
         if source.memory in self.log.gradients and self._inside is None:
             self._gradient_used(source.memory)
-        self.log.add(HostRead(*self._here(), source=source, how=how))
+        read = HostRead(*self._here(), source=source, how=how)
+        self.log.add(read)
         self._memory.expose(source.memory, view)
+        if source.memory in self.log.gradients and self._inside is None:
+            self._memory.hold(source, view, read.stack)
 
     def _host_wrote(self, dest: Range) -> None:
         self.log.add(HostWrite(*self._here(), dest=dest, contents=dest.read(), how="numpy"))
+
+    def _ran(self, memories: Sequence[Memory]) -> None:
+        """An operation on these memories has run."""
+        self._memory.refresh(memories)
+        if self._inside is None:
+            for held in self._memory.emptied(memories):
+                owner = held.source.memory.gradient_of or held.source.memory
+                self.happened(EmptiedView, read=held.stack, allocated=owner.stack, largest=held.largest)
 
     def _touch(self, address: int) -> Memory | None:
         return self._memory.touch(address, save=self._template is None)
@@ -586,7 +598,7 @@ class Recorder:
         begins = template.launch(self.log)
         for _ in begins:
             self.horizon.backward_done()
-        self._memory.refresh(memories)
+        self._ran(memories)
         if begins:
             self._note_use_after(begins[-1])
         return result
