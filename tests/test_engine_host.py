@@ -97,6 +97,26 @@ def test_looking_at_values_changes_nothing(tmp_path):
     assert answer.status("x") == [PASS]
 
 
+def test_a_number_that_an_earlier_step_was_given_is_no_data_from_the_host(tmp_path):
+    answer = judged(
+        """\
+        x, h = ones([0.3, 0.8]), ones([1.0, 0.5])
+        for step in range(4):
+            y, loss = wp.zeros_like(h), wp.zeros(1, dtype=float, requires_grad=True)
+            with wp.Tape() as tape:
+                wp.launch(driven, dim=2, inputs=[h, x], outputs=[y])
+                wp.launch(weighted_loss, dim=2, inputs=[y, 0.7], outputs=[loss])
+            tape.backward(loss)
+            float(loss.numpy()[0])
+            h = y
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    assert len(answer.of("q")) > 1
+    assert {(gradient.status, gradient.method) for gradient in answer.of("q")} == {(PASS, "replay")}
+
+
 def test_the_run_stops_after_two_groups_whatever_the_program_catches(tmp_path):
     answer = judged(
         LOOP

@@ -44,6 +44,8 @@ class Repair(str, enum.Enum):
     """Each launch's adjoint is given the arguments of the launch, not what its list and structs hold now."""
     KERNEL = "kernel"
     """Kernels whose own adjoint is wrong get one by finite differences."""
+    HOST = "host"
+    """What the host wrote on a tape's array gets an adjoint, where the tape lets the gradient pass it over."""
     TAPED = "taped"
     """Launches and copies that no tape recorded (outside the block, ``record_tape=False``) run their adjoint too."""
 

@@ -78,5 +78,5 @@ RULE = Rule(
     since="0.1.0",
     detect=detect,
     claim=TapeClaim.BROKEN_CHAIN,
-    repairs=frozenset({Repair.TAPED}),
+    repairs=frozenset({Repair.TAPED, Repair.HOST}),
 )

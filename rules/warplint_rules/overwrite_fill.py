@@ -30,7 +30,9 @@ the gradient.
 ## How it is verified
 
 The program runs; its gradient is compared with finite differences; the backward pass is then repeated with each
-operation's inputs put back to what they were, and with the stale gradient cleared where the fill stands.
+operation's inputs put back to what they were, and with the stale gradient cleared where the fill stands. What the host
+computed (`y.assign(np.clip(y.numpy(), ...))`) the program itself is asked for, run again; if differences of its loss
+agree with the tape as soon as that write is left out, the write is to blame.
 
 ## Limits
 

@@ -18,6 +18,7 @@ REPAIRING = {
     Repair.CUT: "cutting the gradient at the writes that no tape records",
     Repair.ARGUMENTS: "giving each adjoint the arguments of its launch",
     Repair.KERNEL: "taking the adjoint of the kernels that are wrong alone by finite differences",
+    Repair.HOST: "giving what the host writes there an adjoint (the tape passes it over)",
     Repair.TAPED: "running the adjoint of what no tape recorded",
 }
 """What each what-if experiment does, in words."""

@@ -17,11 +17,13 @@ from warplint.verify.engine.differences.finite_difference import (
 )
 from warplint.verify.engine.differences.measure import Measurement, Measurer, coarsest, shown
 from warplint.verify.engine.execution.operations import HostRead, HostWrite, KernelCall, Operation
+from warplint.verify.engine.judging import passed_over
 from warplint.verify.engine.judging.arbiter import Question, Reserve, Snapshot, Unanswered
 from warplint.verify.engine.judging.off_tape import when_opened
 from warplint.verify.engine.replaying.groups import Group
 from warplint.verify.engine.replaying.replay import Machine, NotExact
 from warplint.verify.engine.replaying.windows import Window
+from warplint.verify.records import Culprit
 
 FORK_BUDGET = 16
 FORK_DIRECTIONS = 3
@@ -38,9 +40,7 @@ class HostLoop:
 
     def found(self, group: Group, window: Window, found: Measurement) -> str:
         """Whether something that hangs on the leaf went to the host before something came back from it."""
-        opened = when_opened(group)
-        # What came from the host before the tape was entered is data, as far as the tape's gradient goes.
-        returned = [operation for operation in self._from_host(group, window) if operation.index >= opened]
+        returned = self._returned(group, window)
         if not returned or not found.vectors:
             return ""
         downloads = [
@@ -60,24 +60,23 @@ class HostLoop:
                 )
         return ""
 
+    def _returned(self, group: Group, window: Window) -> list[Operation]:
+        """What comes from the host after the tape was entered: what came before is data, as far as the tape goes."""
+        opened = when_opened(group)
+        return [operation for operation in self._from_host(group, window) if operation.index >= opened]
+
     def _from_host(self, group: Group, window: Window) -> Iterator[Operation]:
         """Uploads, and launches with a floating-point argument that this kernel was never given before."""
-        seen: dict[tuple[int, int], set[bytes]] = {}
-        for operation in self.machine.log.between(self.machine.log.base, group.start):
-            if isinstance(operation, KernelCall):
-                for position in operation.layout.values:
-                    seen.setdefault((id(operation.kernel), position), set()).add(bytes(operation.params[position]))
-        first: dict[tuple[int, int], set[bytes]] = {}
-        for operation in window.operations:
-            if isinstance(operation, HostWrite):
+        asked = {operation.index for operation in window.operations}
+        given: set[tuple[int, int, bytes]] = set()
+        for operation in self.machine.log.between(self.machine.log.base, group.stop):
+            if isinstance(operation, HostWrite) and operation.index in asked:
                 yield operation
             elif isinstance(operation, KernelCall):
-                for position in operation.layout.values:
-                    key, value = (id(operation.kernel), position), bytes(operation.params[position])
-                    known = seen.get(key, set()) | first.get(key, set())
-                    if value not in known:
-                        first.setdefault(key, set()).add(value)
-                        yield operation
+                values = {(id(operation.kernel), at, bytes(operation.params[at])) for at in operation.layout.values}
+                if operation.index in asked and not values <= given:
+                    yield operation
+                given |= values
 
     def arbitrated(self, group: Group, window: Window, found: Measurement) -> Measurement | str:
         """Ask the program itself: ``found`` where the replay follows it, what it says where not; else why not.
@@ -118,6 +117,15 @@ class HostLoop:
             return self._measured(group, found, fork)
         except (Unanswered, OutOfBudget, NotExact) as error:
             return str(error) or "no time was left"
+
+    def to_blame(self, group: Group, ruled: Measurement) -> tuple[Culprit, ...]:
+        """The host's writes that account for all that is wrong with a gradient; none where they do not."""
+        opened = max(when_opened(group), group.start)
+        try:
+            window = Window(self.machine, self.measurer.analysis, opened, group.backwards)
+            return passed_over.culprits(group, window, ruled.vectors, self._returned(group, window))
+        except (OutOfBudget, NotExact):
+            return ()
 
     def _snapshot(self, group: Group, opened: int) -> Snapshot | None:
         """A snapshot from before the leaf is read on the tape; only where every backward call has a loss.

@@ -180,7 +180,10 @@ class Judge:
                 signature = Signature(SignatureKind.HOST_LOOP, loop)
                 return self._record(group, inconclusive(f"{loop}; {ruled}", found), signature=signature)
             if ruled is not found:
-                return self._record(group, ruled, signature=Signature(SignatureKind.HOST_LOOP, loop))
+                blamed = self._host_loop.to_blame(group, ruled) if ruled.status is GradientStatus.FAIL else ()
+                repairs = (Repair.HOST,) if blamed else ()
+                signature = Signature(SignatureKind.HOST_LOOP, loop)
+                return self._record(group, ruled, repairs, culprits=blamed, signature=signature)
         if found.status is not GradientStatus.FAIL:
             self._look_on(group, window, found)
             return self._record(group, found, signature=self._named(group, window, found))
