@@ -1,10 +1,13 @@
-"""What every Python process of a measured command runs first: it waits for Warp and then has the builds watched.
+"""What every Python process of an observed command runs first: it waits for Warp and then has it watched.
+
+By default its builds (``warplint.builds.watch``); ``WARPLINT_WATCHER`` names another module that has a ``begin``.
 
 A copy of this file named ``sitecustomize.py`` lies in a private folder that leads ``PYTHONPATH``, so the command itself
 is not touched and its children are seen too. It takes that folder off ``sys.path`` again, runs the ``sitecustomize``
 that it hides, and does nothing else in a process that never imports Warp. Runs in any Python 3.
 """
 
+import importlib
 import importlib.machinery
 import os
 import sys
@@ -14,6 +17,7 @@ from typing import Any
 STARTED = time.monotonic()
 FOLDER_VARIABLE = "WARPLINT_BUILDS"
 PACKAGE_VARIABLE = "WARPLINT_PACKAGE"
+WATCHER_VARIABLE = "WARPLINT_WATCHER"
 OLDEST = (3, 10)
 
 
@@ -56,9 +60,8 @@ def _watch(importing: float) -> None:
         module = importlib.util.module_from_spec(spec)
         sys.modules["warplint"] = module
         spec.loader.exec_module(module)
-    from warplint.builds import watch
-
-    watch.begin(os.environ[FOLDER_VARIABLE], STARTED, importing)
+    watcher = importlib.import_module(os.environ.get(WATCHER_VARIABLE, "warplint.builds.watch"))
+    watcher.begin(os.environ[FOLDER_VARIABLE], STARTED, importing)
 
 
 def _run_hidden(own: str) -> None:

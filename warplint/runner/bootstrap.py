@@ -57,6 +57,16 @@ def _watch(crash: str) -> None:
         faulthandler.register(signal.SIGUSR2, file=file, all_threads=False)
 
 
+def _follow_children(folder: str, request_path: str) -> None:
+    """Have the Python processes that the program starts come to ``warplint/verify/engine/spawned.py`` with Warp."""
+    startup = os.path.join(folder, "startup")
+    behind = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join((startup, behind)) if behind else startup
+    os.environ["WARPLINT_BUILDS"] = request_path
+    os.environ["WARPLINT_PACKAGE"] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    os.environ["WARPLINT_WATCHER"] = "warplint.verify.engine.spawned"
+
+
 def main() -> None:
     """Run the request whose file is the only argument."""
     request_path = sys.argv[1]
@@ -69,7 +79,7 @@ def main() -> None:
     _watch(asked["crash"])
     _import_warplint()
     from warplint.runner import entry, memory_limit, overlay
-    from warplint.runner.protocol import CHILD_MODULES, Channel, read_request
+    from warplint.runner.protocol import CHILD_MODULES, Channel, Purpose, read_request
 
     request = read_request(request_path)
     memory_limit.confine(request.memory)
@@ -79,6 +89,8 @@ def main() -> None:
     missing = [name for name in ("warp", "numpy") if importlib.util.find_spec(name) is None]
     if missing:
         _refuse(request.records, "no-" + missing[0], f"it has no {' and no '.join(missing)}")
+    if request.purpose is Purpose.GRADIENTS:
+        _follow_children(request.folder, request_path)
     child = importlib.import_module(CHILD_MODULES[request.purpose])
     sys.exit(child.main(request, Channel(request.records)))
 

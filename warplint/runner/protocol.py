@@ -24,7 +24,8 @@ What the child must keep to:
   process group is killed ``request.limit`` seconds after the start;
 - it clears no kernel cache unless ``request.isolated_cache`` (it sends a ``Note`` instead and goes on);
 - with ``request.device`` every device request is redirected there (and a ``Note`` says so);
-- processes that the *user's program* forks send nothing (``channel.mine()`` is false there).
+- processes that the *user's program* forks send nothing here (``channel.mine()`` is false there); one that computes
+  gradients answers in a file of its own (:func:`records_of_child`).
 
 The child's standard input is empty; its output is the program's and is kept by the parent only in its tail. ``TMPDIR``
 lies in the private folder, which is removed afterwards. At a limit the parent first sends ``SIGUSR2``, on which
@@ -115,6 +116,8 @@ class Request:
     device: str | None = None
     isolated_cache: bool = False
     seed: int = 0
+    began: float | None = None
+    """When the run was started (``time.monotonic``, which all processes of a system share)."""
     memory: int | None = None
     """Bytes that the program may take; None: any."""
     iterations: int = ITERATIONS
@@ -149,6 +152,17 @@ def read_request(path: str) -> Request:
 
 def _target(draws: Iterable[str], **fields: Any) -> KernelTarget:
     return KernelTarget(draws=tuple(Draw(draw) for draw in draws), **fields)
+
+
+STARTUP = "startup"
+"""The folder beside the request that processes which the program starts have in front of their ``PYTHONPATH``."""
+CHILD_RECORDS = "records-{}.jsonl"
+"""The answer of a process that the program started, beside that of the program itself."""
+
+
+def records_of_child(records: str, process: int) -> str:
+    """Where a process that the program started answers."""
+    return os.path.join(os.path.dirname(records), CHILD_RECORDS.format(process))
 
 
 class Channel:

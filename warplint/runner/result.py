@@ -36,6 +36,8 @@ class RunResult:
     last_place: Place | None = None
     memory: int | None = None
     """The limit on its memory, in bytes."""
+    children: tuple[RunResult, ...] = ()
+    """The answers of processes that the program started."""
 
     def of(self, kind: type[Record]) -> tuple[Record, ...]:
         """The records of one class, in order."""

@@ -6,15 +6,25 @@ import contextlib
 import os
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from warplint.runner import answers
 from warplint.runner.command import Command, find_interpreter
 from warplint.runner.process import Exit, Limits, Tick, supervise
-from warplint.runner.protocol import ITERATIONS, RUN_VARIABLE, KernelTarget, Purpose, Request, write_request
+from warplint.runner.protocol import (
+    CHILD_RECORDS,
+    ITERATIONS,
+    RUN_VARIABLE,
+    STARTUP,
+    KernelTarget,
+    Purpose,
+    Request,
+    write_request,
+)
 from warplint.runner.result import RunResult, last_place
 from warplint.verify.records import Program
 
@@ -84,18 +94,30 @@ def _run(
     with _private_folder() as folder:
         request = _request(command, kernels, options, purpose, folder)
         asked = folder / "request.json"
+        (folder / STARTUP).mkdir()
+        shutil.copy(PACKAGE / "builds" / "startup.py", folder / STARTUP / "sitecustomize.py")
         write_request(request, str(asked))
         arguments = [interpreter, *flags, str(PACKAGE / "runner" / "bootstrap.py"), str(asked)]
         environment = _environment(command, options, folder)
         ended, tail = supervise(arguments, environment, options.folder or os.getcwd(), options.limits, options.tick)
         records = answers.read(Path(request.records))
+        children = tuple(answers.read(path) for path in sorted(folder.glob(CHILD_RECORDS.format("*"))))
         crash = Path(request.crash)
         report = crash.read_text(errors="replace") if crash.exists() else ""
     shown = command.shown if command is not None else f"{len(kernels)} kernels alone"
     program = next((record for record in reversed(records) if isinstance(record, Program)), None)
     place = last_place(report, str(PACKAGE)) or last_place(tail, str(PACKAGE)) if _broke(ended) else None
     memory = options.limits.memory
-    return RunResult(shown, purpose, interpreter, records, program, ended, tail, place, memory)
+    result = RunResult(shown, purpose, interpreter, records, program, ended, tail, place, memory)
+    return replace(result, children=tuple(_of_child(result, each) for each in children))
+
+
+def _of_child(result: RunResult, records: tuple[object, ...]) -> RunResult:
+    """The answer of a process that the program started; how it ended, nobody knows but itself."""
+    program = next((record for record in reversed(records) if isinstance(record, Program)), None)
+    seconds = program.seconds if program is not None else 0.0
+    ended = Exit(0, seconds=seconds)
+    return replace(result, records=records, program=program, exit=ended, output_tail="", last_place=None)
 
 
 def _broke(ended: Exit) -> bool:
@@ -111,6 +133,7 @@ def _request(
         crash=str(folder / "crash.txt"),
         folder=str(folder),
         limit=options.limits.seconds,
+        began=time.monotonic(),
         memory=options.limits.memory,
         stop_recording_after=options.limits.seconds * RECORDING_SHARE,
         entry=command.entry if command is not None else None,

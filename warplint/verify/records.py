@@ -202,6 +202,19 @@ class Program:
 
 
 @dataclass(frozen=True)
+class ChildSeen:
+    """A process that the program started, in the answer of that process; ``how``: ``fork`` or ``spawn``.
+
+    It is sent when the process computes its first gradient: one that does not is no program of its own. ``at`` is where
+    the program started it, as far as the process knows.
+    """
+
+    process: int
+    how: str
+    at: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True)
 class Unread:
     """A memory that is updated from a gradient, and that no recorded operation reads afterwards: the update is lost.
 

@@ -25,6 +25,7 @@ from warplint.runner.command import Command, CommandError, parse
 from warplint.runner.process import Limits
 from warplint.runner.protocol import EntryKind
 from warplint.trace.interpreter import Interpretation
+from warplint.verify.child_processes import judged_children, unjudged_children
 from warplint.verify.declared import experiment_of
 from warplint.verify.evidence import Evidence
 from warplint.verify.keeping import keep_scripts
@@ -98,9 +99,10 @@ class _Session:
     def verify(self, commands: Sequence[Command], asked: tuple[Finding, ...]) -> Verification:
         """Run the programs, then what is left to ask: kernels alone, builds."""
         runs, errors = self._runs(commands)
-        alone = self._alone(asked, runs)
+        everything = [*runs, *self._children(runs, errors)]
+        alone = self._alone(asked, everything)
         measured = Measurements(
-            tuple(runs),
+            tuple(everything),
             alone=alone.of(KernelCheck) if alone is not None else (),
             alone_problem=alone.problem if alone is not None else None,
             builds=self._builds(commands, asked, runs),
@@ -110,9 +112,9 @@ class _Session:
         kept = self._kept(commands, runs, errors)
         return Verification(
             findings=judged,
-            gradients=tuple(gradient for each in runs for gradient in _gradients(each, judged)),
+            gradients=tuple(gradient for each in everything for gradient in _gradients(each, judged)),
             builds=tuple(count for each in measured.builds for count in _build_counts(each.before)),
-            programs=tuple(_program(each, self.settings.verify.device) for each in runs),
+            programs=tuple(_program(each, self.settings.verify.device) for each in everything),
             errors=tuple(errors),
             notes=(*kept, *(_ceiling(each) for each in measured.builds if each.before.problem is None)),
         )
@@ -153,6 +155,16 @@ class _Session:
             runs.append(evidence)
             errors += trouble
         return runs, errors
+
+    def _children(self, runs: Sequence[Evidence], errors: list[str]) -> list[Evidence]:
+        """The processes that the programs started and that were judged, each a program of its own."""
+        found: list[Evidence] = []
+        for started in runs:
+            for result in judged_children(started.result):
+                evidence, trouble = self._evidence(result, "")
+                found.append(evidence)
+                errors += trouble
+        return found
 
     def _evidence(self, result: RunResult, path: str) -> tuple[Evidence, list[str]]:
         recorded = recorded_trace(result.records, self.project, path)
@@ -314,7 +326,9 @@ def _program(evidence: Evidence, device: str | None) -> ProgramRun:
     result = evidence.result
     program = result.program
     notes = [note.text for note in result.of(Note) if not note.topic.startswith("no-")]
-    if program is not None and not program.backward_calls and result.problem is None:
+    notes += unjudged_children(result)
+    has_children = any(True for _ in judged_children(result))
+    if program is not None and not program.backward_calls and result.problem is None and not has_children:
         notes.append("no tape ran backward: there is no gradient to check")
     return ProgramRun(
         command=result.command,

@@ -6,6 +6,7 @@ process: nothing that the log points to is freed meanwhile, and a replay that cr
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import mmap
 import os
@@ -21,10 +22,12 @@ from typing import NoReturn
 
 from warplint.runner import memory_limit
 from warplint.runner.entry import start
-from warplint.runner.protocol import Channel, EntryKind, Request
+from warplint.runner.protocol import Channel, EntryKind, Request, records_of_child
 from warplint.verify.engine import self_test
+from warplint.verify.engine.children import on_fork, on_termination
 from warplint.verify.engine.differences.measure import Clock
 from warplint.verify.engine.execution.log import Log
+from warplint.verify.engine.execution.memory import CodeStack
 from warplint.verify.engine.judging.arbiter import WATCH, Reserve
 from warplint.verify.engine.judging.culprits import places
 from warplint.verify.engine.judging.judge import Judge
@@ -35,7 +38,7 @@ from warplint.verify.engine.telling import Teller
 from warplint.verify.engine.warp_hooks import Hooks, redirect_devices
 from warplint.verify.engine.warp_modules import protect_caches, watch_loads
 from warplint.verify.engine.warp_values import Unsupported
-from warplint.verify.records import CacheClearedSeen, ModuleLoad, ModuleLoadedSeen, Note, Program
+from warplint.verify.records import CacheClearedSeen, ChildSeen, ModuleLoad, ModuleLoadedSeen, Note, Program
 
 PATIENCE = 3.0
 """Seconds after the end of recording in which the program may come to a launch, where stopping is cleanest."""
@@ -91,16 +94,20 @@ class Session:
         self.began = self._resumed = time.monotonic()
         self.log = Log()
         self.hooks = Hooks(self._warp_is_there, self._unsupported)
-        deadline = self.began + request.stop_recording_after
+        started = request.began if request.began is not None else self.began
+        deadline = started + request.stop_recording_after
         budget = Budget(affordable_memory(request.memory), deadline=deadline)
         memory_limit.relax(2 * budget.memory)
         horizon = Horizon(budget, self.stop, request.iterations, request.horizon)
         self.recorder = Recorder(self.log, horizon)
-        self.reserve = Reserve(self.log, self.recorder, channel.mine)
+        self.reserve = Reserve(self.log, self.recorder, lambda: self.channel.mine())
         self.recorder.horizon.keep = self.reserve.keep
-        self.clock = Clock(self.began + request.limit - RESERVE)
+        self._deadline = started + request.limit - RESERVE
+        self.clock = Clock(self._deadline)
         self._exit = os._exit
         self._finished = False
+        self._is_child = False
+        """A process that the program has started: the program needs it, so that it goes on when it was judged."""
         self._teller = Teller(self.log, channel.send)
         self._devices: set[str] = set()
         self._windows = 0
@@ -112,7 +119,7 @@ class Session:
         """When all answers must be out, and how long the judging should take: about half of what the program took."""
         aim = max(LEAST_AIM, 0.5 * (time.monotonic() - self._resumed))
         self._resumed = time.monotonic()
-        return Clock(self.began + self.request.limit - RESERVE, aim)
+        return Clock(self._deadline, aim)
 
     def _warp_is_there(self) -> None:
         """The program has imported Warp."""
@@ -147,11 +154,43 @@ class Session:
         self.hooks.on_import()
         self._catch_exit()
         self._watch_clock()
+        on_fork(self._forked)
         ending = start(self.request.entry)
         if self.reserve.evaluating:
             self._exit(4)
         self.finish(ending.stopped, ending.text)
         return 0
+
+    def accompany(self) -> None:
+        """Watch this process, which the program has started, from now on until it ends."""
+        self._begin_as_child("spawn", ())
+        self.hooks.observer = self.recorder
+        self.hooks.on_import()
+        self._catch_exit()
+        on_fork(self._forked)
+        atexit.register(lambda: self.finish("end"))
+
+    def _begin_as_child(self, how: str, at: CodeStack) -> None:
+        process = os.getpid()
+        self._is_child = True
+        self.recorder.first_backward = lambda: self.channel.send(ChildSeen(process, how, places(at)))
+        on_termination(lambda: self.finish("end"))
+
+    def _forked(self, at: CodeStack) -> None:
+        """This process was forked by the program: begin anew, with answers of its own."""
+        if self.reserve.evaluating or self.hooks.observer is None:
+            self.hooks.observer = None
+            return
+        self.channel = Channel(records_of_child(self.request.records, os.getpid()))
+        self._finished = False
+        self.began = self._resumed = time.monotonic()
+        self.reserve.snapshots.clear()
+        self.log.forget()
+        self.log.launches = self.log.taped = self.log.backward_count = 0
+        self.recorder.horizon.begin_anew()
+        self.recorder.horizon.seen = ""
+        self._teller = Teller(self.log, self.channel.send)
+        self._begin_as_child("fork", at)
 
     def _catch_exit(self) -> None:
         """A program that leaves by ``os._exit`` is judged like any other."""
@@ -188,6 +227,8 @@ class Session:
             self._judge_window(sampled=self._is_test_run)
             return
         self.finish(reason)
+        if self._is_child:
+            return
         _flush()
         self._exit(0)
 

@@ -28,6 +28,8 @@ from warplint.verify.engine.execution.views import FloatView
 from warplint.verify.engine.recording.recorder import Recorder
 from warplint.verify.engine.warp_values import Scalars
 
+WATCHED = "WARPLINT_BUILDS"
+"""The environment variable by which processes that the program starts come to be watched."""
 WATCH = "warplint-clock"
 """The name of the engine's own thread, which a forked snapshot does without."""
 KEPT = 4
@@ -140,6 +142,7 @@ class Reserve:
         while True:
             head = _read(asked, 16)
             if head is None:
+        os.environ.pop(WATCHED, None)  # processes that are started again here are nobody's
                 os._exit(0)
             size, seconds = struct.unpack("<qd", head)
             data = _read(asked, size)

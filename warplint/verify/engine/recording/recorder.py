@@ -86,6 +86,8 @@ class Recorder:
         self.error: BaseException | None = None
         self.evaluation: Evaluating | None = None
         """Set in a process that runs the program again for the arbiter."""
+        self.first_backward: Callable[[], None] | None = None
+        """Called once, when the first backward call begins."""
         self._active: TapeRecord | None = None
         self._inside: BackwardBegin | None = None
         self._step: Entry | None = None
@@ -481,6 +483,9 @@ class Recorder:
             begin.index = self.log.next_index
             self.log.backwards.append(begin)
             self.log.backward_count += 1
+            if self.first_backward is not None:
+                self.first_backward()
+                self.first_backward = None
         self._out.add(begin)
         self._inside = begin
         self._awaited = [entry for entry in begin.entries if entry is not None]
