@@ -306,3 +306,29 @@ SPECIALISED = """
 
 def test_an_object_is_of_the_class_that_new_chose() -> None:
     assert [launch.complete for launch in launches(run(SPECIALISED)[0].trace, "inner")] == [True]
+
+
+DEGENERATE = """
+    faces = []
+
+    def add_face(edges):
+        if np.linalg.det(edges) <= 0.0:
+            return 0.0
+        else:
+            faces.append(edges)
+            return 1.0
+
+    add_face(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    x, y = make(), make()
+    with wp.Tape() as tape:
+        if len(faces) == 0:
+            pass
+        else:
+            wp.launch(step, dim=3, inputs=[x, y])
+    tape.backward(grads={y: x})
+"""
+
+
+def test_the_first_path_does_not_take_the_arm_behind_a_negative_comparison_of_what_numpy_computed() -> None:
+    first, second = run(DEGENERATE)
+    assert [len(launches(found.trace)) for found in (first, second)] == [1, 0]

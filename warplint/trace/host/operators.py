@@ -190,7 +190,7 @@ def compare(machine: Machine, kind: type[ast.cmpop], left: Value, right: Value, 
     if isinstance(left, PLAIN) and isinstance(right, PLAIN):
         return _plain_compare(kind, left, right)
     if isinstance(left, NumpyValue) or isinstance(right, NumpyValue):
-        return unknown_from("a comparison of arrays", left, right)
+        return _undecided(kind, left, right)
     if kind in (ast.Eq, ast.NotEq):
         equal = _equal(left, right)
         if equal is None:
