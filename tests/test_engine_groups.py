@@ -382,3 +382,45 @@ def test_what_a_recorded_function_makes_for_itself_is_no_leaf(tmp_path):
         tmp_path,
     )
     assert {(gradient.leaf, gradient.status) for gradient in answer.gradients} == {("start", PASS), ("end", PASS)}
+
+
+ADDING = """
+        x = ones([0.3, 0.6])
+        total = ones([0.0])
+        tapes = []
+        for weight in (1.0, 2.0, 3.0):
+            y = ones([0.0, 0.0])
+            with wp.Tape() as tape:
+                wp.launch(square, dim=2, inputs=[x], outputs=[y])
+                wp.launch(weighted_loss, dim=2, inputs=[y, weight], outputs=[total])
+            tapes.append(tape)
+"""
+
+
+@pytest.mark.parametrize("order", ["tapes", "reversed(tapes)"])
+def test_tapes_that_add_to_one_array_seeded_by_hand_have_it_as_their_objective(order, tmp_path):
+    answer = judged(
+        f"""{ADDING}
+        total.grad.fill_(1.0)
+        for tape in {order}:
+            tape.backward()
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    assert answer.status("x") == [PASS]
+
+
+def test_tapes_that_add_to_one_array_under_several_seeds_are_not_told(tmp_path):
+    answer = judged(
+        f"""{ADDING}
+        for seed, tape in zip((1.0, 2.0, 3.0), tapes):
+            total.grad.fill_(seed)
+            tape.backward()
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("x")
+    assert gradient.status is GradientStatus.INCONCLUSIVE
+    assert "seeded by hand" in gradient.reason

@@ -15,6 +15,7 @@ from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.memory import Bytes, Contents, Memory, Range
 from warplint.verify.engine.execution.operations import (
     BackwardBegin,
+    Entry,
     HostRead,
     HostWrite,
     KernelCall,
@@ -300,12 +301,16 @@ class Window:
                 if giver in self.backwards or (explicit and not self._is_link(giver, call, view)):
                     continue
                 if access.writes and seed.any():
-                    self._require_own(begin, call, view)
+                    self._require_own(begin, call, view, memory)
                     seen.add(view.address)
                     yield Seeded(view, seed)
 
-    def _require_own(self, begin: BackwardBegin, last: KernelCall, view: FloatView) -> None:
-        """Raise :class:`NotExact` where other tapes went on adding to what ``last`` left."""
+    def _require_own(self, begin: BackwardBegin, last: KernelCall, view: FloatView, gradient: Memory | None) -> None:
+        """Raise :class:`NotExact` where other tapes went on with what ``last`` left, and are seeded otherwise.
+
+        Tapes that add to one array and are run backwards from one seed each differentiate what they have added: the
+        array, counted once, is the objective of them all.
+        """
         made = self._log.range(view.address, 1)
         if made is None:
             return
@@ -314,8 +319,24 @@ class Window:
             entry = getattr(operation, "entry", None)
             if entry is None or id(entry) in own:
                 continue
-            if any(where.overlaps(made) for where, _ in self._analysis.writes(operation)):
-                raise NotExact("several tapes add to one array whose gradient was seeded by hand: give each its own")
+            for where, access in self._analysis.writes(operation):
+                if where.overlaps(made) and not (access.adds and self._is_seeded_alike(entry, begin, gradient)):
+                    raise NotExact(
+                        "several tapes add to one array whose gradient was seeded by hand: give each its own"
+                    )
+
+    def _is_seeded_alike(self, entry: Entry, begin: BackwardBegin, gradient: Memory | None) -> bool:
+        """Whether the entry's tape is run backwards in this window, from what ``begin`` found in ``gradient``."""
+        of = [each for each in self.backwards if any(entry is other for other in each.entries)]
+        if len(of) != 1 or gradient is None:
+            return False
+        between = self._log.between(begin.index, of[0].index)
+        return not any(
+            where.memory is gradient
+            for operation in between
+            if operation.inside is None
+            for where, _ in self._analysis.writes(operation)
+        )
 
     def _is_link(self, giver: BackwardBegin | None, call: KernelCall, view: FloatView) -> bool:
         made = self._log.range(view.address, 1)
