@@ -5,7 +5,9 @@
 Finds what keeps a program from finding its modules in the kernel cache when it starts again: `wp.clear_kernel_cache()`
 at each start, `wp.config.cache_kernels = False`, a cache folder that is new in each process or is removed, the
 array-access tracker left on, and values in a kernel that differ from process to process (a clock, a process number,
-Python's salted `hash`, an unseeded random number, a place in the order of a set of strings), also in `wp.static`.
+Python's salted `hash`, an unseeded random number, a place in the order of a set of strings), also in `wp.static`. A
+number outside is in a kernel when the kernel reads it, and also when it only has the name of a parameter or of a loop's
+variable: Warp's hash does not tell them apart (1.19).
 
 ## Why is this bad
 
@@ -18,6 +20,8 @@ wp.init()
 wp.clear_kernel_cache()                              # NVW306: at each start
 
 STEEL = wp.constant(hash("steel") % 97)              # NVW306: another value, another module in each process
+
+seed = int(time.time())                              # NVW306: in the hash of all kernels with a parameter `seed`
 ```
 
 ## Use instead
@@ -48,7 +52,7 @@ from collections.abc import Iterable, Iterator
 from warplint.finding import Anchor, Finding, Severity, Span
 from warplint.proof import BuildHarm, Experiment
 from warplint.rule import Context, Group, Rule
-from warplint.trace.events import CacheCleared, ConfigSet, KernelDeclared, Launch, ModuleLoaded, Trace
+from warplint.trace.events import CacheCleared, ConfigSet, Kernel, KernelDeclared, Launch, ModuleLoaded, Trace
 from warplint_rules import wording
 
 
@@ -59,7 +63,11 @@ def detect(context: Context) -> Iterable[Finding]:
 
 def _findings(trace: Trace) -> Iterator[Finding]:
     last_load = max((event.seq for event in trace.events if isinstance(event, ModuleLoaded)), default=-1)
-    used = {event.kernel.key for event in trace.events if isinstance(event, Launch) and event.kernel is not None}
+    used = {
+        event.kernel.key: event.kernel
+        for event in trace.events
+        if isinstance(event, Launch) and event.kernel is not None
+    }
     for event in trace.events:
         if isinstance(event, CacheCleared) and event.guarded is False:
             what = "the kernel cache is cleared at each start: every module is built again"
@@ -68,9 +76,20 @@ def _findings(trace: Trace) -> Iterator[Finding]:
             if event.seq < last_load and (message := _told(event)) is not None:
                 yield _finding(event.span, message, event.option, trace)
         elif isinstance(event, KernelDeclared) and event.kernel.key in used:
-            for made in event.varying:
-                what = f"this value goes into the hash of `{event.kernel.name}`, and is another one in each process"
-                yield _finding(made, f"{what}: the module is built at each start", None, trace, event.kernel.span)
+            yield from (_in_hash(event.kernel, made, "", trace) for made in event.varying)
+        elif isinstance(event, ModuleLoaded):
+            here = (each for each in event.varying if each.kernel in used)
+            yield from (_in_hash(used[each.kernel], each.made, each.named_as, trace) for each in here)
+
+
+def _in_hash(kernel: Kernel, made: Span, named_as: str, trace: Trace) -> Finding:
+    if named_as:
+        what = f"`{named_as}` goes into the hash of `{kernel.name}`, which has a variable of that name"
+        cure = "; call it something else"
+    else:
+        what, cure = f"this value goes into the hash of `{kernel.name}`", ""
+    message = f"{what}, and is another one in each process: the module is built at each start{cure}"
+    return _finding(made, message, None, trace, kernel.span)
 
 
 def _told(event: ConfigSet) -> str | None:

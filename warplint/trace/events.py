@@ -407,7 +407,7 @@ class ModuleCreated(Event):
 class KernelDeclared(Event):
     """A kernel's decorator ran.
 
-    ``varying``: where values are made that go into the kernel's hash and differ from process to process.
+    ``varying``: ``wp.static`` expressions, which go into the kernel's hash, that give another value in each process.
     """
 
     kernel: Kernel
@@ -440,6 +440,7 @@ class ModuleLoaded(Event):
     """The content that no earlier load had: keys of kernels, ``key<types>`` for instances of generic ones."""
     changed_options: frozenset[str] = frozenset()
     """The options that the load before had at another value."""
+    varying: tuple[Varying, ...] = ()
     device: str | None = None
     started: float | None = None
     """Seconds on a clock of the run's own."""

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -15,6 +16,7 @@ EXITS = frozenset({"exit", "quit", "skip", "fail", "skipTest", "abort", "_exit"}
 
 _REPLAY = frozenset({"capture_launch"})
 _GROWING = frozenset({"append", "extend", "insert", "appendleft", "add", "update", "setdefault"})
+_SCALAR = re.compile(r"bool|int(?:8|16|32|64)?|uint(?:8|16|32|64)|float(?:16|32|64)?")
 _TYPE_VARIABLES = frozenset({"Any", "Scalar", "Float", "Int"})
 
 
@@ -152,6 +154,32 @@ def free_names(node: ast.FunctionDef) -> frozenset[str]:
             if isinstance(item, ast.Name):
                 (read if isinstance(item.ctx, ast.Load) else bound).add(item.id)
     return frozenset(read - bound)
+
+
+def names_bound_otherwise(node: ast.FunctionDef) -> frozenset[str]:
+    """The names of plain numbers that a kernel binds, but not by an assignment: scalar parameters, loop variables."""
+    parameters = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    bound = {parameter.arg for parameter in parameters if _is_scalar(parameter.annotation)}
+    read, assigned = set(), set()
+    for statement in node.body:
+        for item in ast.walk(statement):
+            if isinstance(item, ast.For) and isinstance(item.target, ast.Name):
+                bound.add(item.target.id)
+            elif isinstance(item, ast.Assign):
+                assigned |= {name.id for target in item.targets for name in ast.walk(target) if _is_stored(name)}
+            elif isinstance(item, ast.Name):
+                read.add(item.id)
+    return frozenset(bound & read - assigned)
+
+
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def _is_scalar(annotation: ast.expr | None) -> bool:
+    """``int``, ``wp.float32`` …"""
+    name = annotation.attr if isinstance(annotation, ast.Attribute) else getattr(annotation, "id", "")
+    return _SCALAR.fullmatch(name) is not None
 
 
 def grows(loop: ast.For | ast.AsyncFor | ast.While) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from warplint.finding import Span
 from warplint.kernels.screen import has_fault_trigger
 from warplint.trace import events
 from warplint.trace.host.facts import is_open
@@ -27,8 +26,8 @@ from warplint.trace.host.values import (
     Value,
     Vector,
     WarpFunction,
-    taints_of,
 )
+from warplint.trace.host.warp_api.hashing import varying_at_declaration
 from warplint.trace.host.warp_api.modules import declare_content, module_for
 from warplint.trace.host.warp_api.types import dtype_name
 
@@ -77,8 +76,7 @@ def declare_kernel(machine: Machine, function: Function, options: Mapping[str, V
     if not kernel.generic:  # else its instances are what is built
         declare_content(machine, module, key)
     machine.kernels[key] = kernel
-    varying = tuple(dict.fromkeys(_varying(machine, function)))
-    machine.emit(events.KernelDeclared, kernel=event_kernel(kernel), varying=varying)
+    machine.emit(events.KernelDeclared, kernel=event_kernel(kernel), varying=varying_at_declaration(machine, function))
     return kernel
 
 
@@ -181,60 +179,6 @@ def _values_read(machine: Machine, function: Function, node: ast.FunctionDef) ->
                 found.setdefault(name, value)
         scope = scope.parent
     return found
-
-
-def _varying(machine: Machine, kernel: Function) -> Iterator[Span]:
-    """Where values are made that go into the kernel's hash and differ from process to process."""
-    for function, node in _hashed_with(machine, kernel):
-        for name, value in _names_read(machine, function, node):
-            if isinstance(value, UnknownValue) and value.taints:
-                yield _made_at(function, name) or min(value.taints)
-        for argument in machine.caches.static_calls_of(node, function.module.module):
-            frame = Frame(function.closure, function.name, argument)
-            if taints_of(machine.evaluate(argument, frame)):
-                yield function.module.module.span(argument)
-
-
-def _hashed_with(machine: Machine, kernel: Function) -> Iterator[tuple[Function, ast.FunctionDef]]:
-    """The kernel, and the functions that it calls: the hash of a kernel is made of all of them."""
-    waiting, seen = [kernel], {kernel.node}
-    while waiting:
-        function = waiting.pop()
-        node = function.node
-        if not isinstance(node, ast.FunctionDef):
-            continue
-        yield function, node
-        for _, value in _names_read(machine, function, node):
-            called = value.function if isinstance(value, WarpFunction) else None
-            if called is not None and called.node not in seen:
-                seen.add(called.node)
-                waiting.append(called)
-
-
-def _names_read(machine: Machine, function: Function, node: ast.FunctionDef) -> Iterator[tuple[str, Value]]:
-    """The names from outside that a body reads, with the values that they have now, in the order of the names."""
-    names = machine.caches.free_names_of(node)
-    scope: Environment | None = function.closure
-    while scope is not None:
-        for name in sorted(names & scope.variables.keys()):
-            yield name, scope.variables[name]
-        scope = scope.parent
-
-
-def _made_at(function: Function, name: str) -> Span | None:
-    """The first assignment to a name in the function's file."""
-    module = function.module.module
-    made = (
-        item
-        for item in ast.walk(module.tree)
-        if isinstance(item, (ast.Assign, ast.AnnAssign)) and name in _assigned(item)
-    )
-    return next((module.span(item) for item in made), None)
-
-
-def _assigned(node: ast.Assign | ast.AnnAssign) -> set[str]:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def _attributes_read(node: ast.FunctionDef, name: str) -> set[str]:

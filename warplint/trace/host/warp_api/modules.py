@@ -23,6 +23,7 @@ from warplint.trace.host.values import (
     Value,
     WarpModule,
 )
+from warplint.trace.host.warp_api.hashing import varying_at_load
 
 COPIED_AT_CREATION: Mapping[str, object] = {
     "max_unroll": 16,
@@ -105,6 +106,7 @@ def load(machine: Machine, module: WarpModule, block_dim: Value = None) -> None:
         again=again,
         added=contents - loaded,
         changed_options=changed,
+        varying=varying_at_load(machine, module),
     )
 
 
