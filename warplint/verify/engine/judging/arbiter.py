@@ -138,11 +138,11 @@ class Reserve:
     def _wait(self, asked: int, answer: int) -> None:
         """Serve questions until the asking end is closed; returns only in a process that evaluates."""
         _die_with_parent()
+        os.environ.pop(WATCHED, None)  # processes that are started again here are nobody's
         self.evaluating = True
         while True:
             head = _read(asked, 16)
             if head is None:
-        os.environ.pop(WATCHED, None)  # processes that are started again here are nobody's
                 os._exit(0)
             size, seconds = struct.unpack("<qd", head)
             data = _read(asked, size)
