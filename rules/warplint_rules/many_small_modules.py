@@ -2,8 +2,8 @@
 
 ## What it does
 
-Finds three or more modules of one kernel each, named by the program (`wp.Module`, `module="name"`), with equal options,
-that one run loads.
+Finds three or more modules of one kernel each with equal options that one run loads: modules that a file names
+(`wp.Module`, `module="name"`), or files of one kernel each that lie in one folder.
 
 ## Why is this bad
 
@@ -22,7 +22,8 @@ def declare(name, factor):
 
 ## Use instead
 
-One module for kernels that are built and used together: plain `@wp.kernel`, or one `wp.Module` for all of them.
+One module for kernels that are built and used together: plain `@wp.kernel` in one file, one `wp.Module` for all of
+them, or one name for the kernels of several files: `@wp.kernel(module="parts")`.
 
 ## How it is verified
 
@@ -31,8 +32,8 @@ The program runs in an empty kernel cache: three or more of these modules, of on
 ## Limits
 
 Silent: a kernel that is made after another one's module was loaded (in a shared module it would be one more build),
-generic kernels, modules that are loaded again, and modules of one file each. Unique modules have a rule of their own
-(NVW303).
+generic kernels, modules that are loaded again, modules whose name is not known, the program's own file, and files of
+one kernel that lie in different folders. Unique modules have a rule of their own (NVW303).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def detect(context: Context) -> Iterable[Finding]:
     """One finding for each group, at the first of its modules."""
     groups: dict[tuple[str, str], list[ModuleLife]] = {}
     for life in _small_modules(context.trace):
-        groups.setdefault((life.kernels[0].span.path, repr(_options(life.kernels[0]))), []).append(life)
+        groups.setdefault((_home(life.kernels[0]), repr(_options(life.kernels[0]))), []).append(life)
     found = []
     for lives in groups.values():
         first_load = min(life.loads[0].seq for life in lives)
@@ -75,14 +76,16 @@ def _small_modules(trace: Trace) -> Iterator[ModuleLife]:
     for life in module_lives(trace):
         named = isinstance(life.created, ModuleCreated) and life.name not in homes | rebuilt
         one = len({kernel.key for kernel in life.kernels}) == 1 and not life.kernels[0].generic
-        if named and one and any(isinstance(load, Launch) for load in life.loads) and _is_apart(life.kernels[0]):
+        apart = life.name != "__main__" and not life.name.startswith("<unknown>")
+        if named and one and apart and any(isinstance(load, Launch) for load in life.loads):
             yield life
 
 
-def _is_apart(kernel: Kernel) -> bool:
-    """Whether the module is not simply that of the kernel's file."""
-    stem = kernel.span.path.replace("\\", "/").removesuffix(".py").removesuffix("/__init__")
-    return kernel.module != "__main__" and not stem.endswith(kernel.module.replace(".", "/"))
+def _home(kernel: Kernel) -> str:
+    """What belongs together: the modules that a file names, and the files of a folder."""
+    path = kernel.span.path.replace("\\", "/")
+    stem = path.removesuffix(".py").removesuffix("/__init__")
+    return stem.rpartition("/")[0] + "/" if stem.endswith(kernel.module.replace(".", "/")) else path
 
 
 def _options(kernel: Kernel) -> Mapping[str, object]:
