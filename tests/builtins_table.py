@@ -6,15 +6,17 @@ Every builtin that can be called on numbers, vectors, matrices, quaternions and 
 away from kinks. Its adjoint is compared with central differences, an input at a time (a builtin without an adjoint is
 *flat* where nothing moves); what the adjoint reads is found by overwriting one input between the forward launch and the
 backward; and zeros (or ones) are put into one input at a time to see whether the adjoint stays finite where there is
-no derivative. Of builtins on tiles, queries and memory the registry tells whether they have an adjoint; what it reads
-is declared in ``builtins_declared.py``.
+no derivative. Where the registry says that an adjoint is given the result again, a loop overwrites the variable that
+holds it, to see whose gradient then differs. Of builtins on tiles, queries and memory the registry tells whether they
+have an adjoint; what it reads is declared in ``builtins_declared.py``.
 
 A row: ``adjoint``; ``reads``, for each argument the positions of those whose values its adjoint reads (null: all of
 them; past the end of the list as its last entry, past an empty list none); ``flat``; ``missing`` and, for calls on
 vectors and the like, ``missing_composite``, the positions that get no gradient although the value depends on them;
-``wrong``, those whose gradient differences refute; ``singular`` and ``guarded``, by position the values at which there
-is no derivative and the adjoint is not finite, or finite all the same (``singular_whole``: of a composite all of whose
-components are); ``outputs``, the first argument that receives a result; ``measured``.
+``result`` (and, for calls that mix numbers with vectors and the like, ``result_mixed``), those whose adjoint reads the
+result; ``wrong``, those whose gradient differences refute; ``singular`` and ``guarded``, by position the values at
+which there is no derivative and the adjoint is not finite, or finite all the same (``singular_whole``: of a composite
+all of whose components are); ``outputs``, the first argument that receives a result; ``measured``.
 """
 
 from __future__ import annotations
@@ -86,6 +88,8 @@ class Call:
     arguments: tuple[Kind | str, ...]
     results: tuple[Kind, ...]
     kernel: Any = field(default=None, repr=False)
+    overwriting: Any = field(default=None, repr=False)
+    """The kernel in which a loop overwrites the variable of the result, where the adjoint is given that."""
 
     @property
     def inputs(self) -> dict[int, Kind]:
@@ -102,6 +106,16 @@ class Call:
         """Whether vectors, matrices or the like go in."""
         return any(kind.width > 1 for kind in self.inputs.values())
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether numbers go in and composites too."""
+        return len({kind.width > 1 for kind in self.inputs.values()}) > 1
+
+    @property
+    def is_given_result(self) -> bool:
+        """Whether the adjoint gets the result once more."""
+        return len(self.results) == 1 and bool(builtin_functions[self.name].require_original_output_arg)
+
     def text(self, key: str) -> str:
         """The kernel's source."""
         parameters = [f"a{at}: wp.array(dtype={kind.text})" for at, kind in self.inputs.items()]
@@ -113,8 +127,20 @@ class Call:
         else:
             names = [f"t{at}" for at in range(len(self.results))]
             body = [f"{', '.join(names)} = {call}", *(f"r{at}[i] = {name}" for at, name in enumerate(names))]
-        lines = ["i = wp.tid()", *body]
-        return f"@wp.kernel\ndef {key}({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in lines)
+        return _kernel(key, parameters, body)
+
+    def overwriting_text(self, key: str) -> str:
+        """The source of a kernel that stores the result and overwrites its variable."""
+        parameters = [f"a{at}: wp.array(dtype={kind.text})" for at, kind in self.inputs.items()]
+        parameters += [f"{name}: wp.array(dtype={self.results[0].text})" for name in ("r0", "other")]
+        given = [f"a{at}[i]" if isinstance(each, Kind) else each for at, each in enumerate(self.arguments)]
+        call = f"t = wp.{self.name}({', '.join(given)})"
+        return _kernel(key, [*parameters, "n: int"], [call, "r0[i] = t", "for k in range(n):", "    t = other[i]"])
+
+
+def _kernel(key: str, parameters: Sequence[str], body: Sequence[str]) -> str:
+    lines = ["i = wp.tid()", *body]
+    return f"@wp.kernel\ndef {key}({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in lines)
 
 
 def kind_of(of: object) -> Kind | None:
@@ -196,6 +222,11 @@ def built(calls: Sequence[Call]) -> list[Call]:
         module = _imported(folder / f"builtins_table_{number}.py", text)
         for at, call in enumerate(batch):
             call.kernel = getattr(module, f"k{at}")
+    given = [call for call in good if call.is_given_result]
+    text = "import warp as wp\n\n" + "\n".join(call.overwriting_text(f"k{at}") for at, call in enumerate(given))
+    module = _imported(folder / "builtins_table_results.py", text)
+    for at, call in enumerate(given):
+        call.overwriting = getattr(module, f"k{at}")
     return good
 
 
@@ -240,6 +271,7 @@ class Measured:
     missing: set[int] = field(default_factory=set)
     singular: dict[int, set[float]] = field(default_factory=dict)
     guarded: dict[int, set[float]] = field(default_factory=dict)
+    result: set[int] = field(default_factory=set)
 
 
 Inputs = dict[int, np.ndarray]
@@ -247,10 +279,12 @@ Inputs = dict[int, np.ndarray]
 
 @dataclass
 class Trial:
-    """Runs one kernel forward, and backward with a fixed cotangent."""
+    """Runs one kernel forward, and backward with a fixed cotangent; ``further`` arguments stand behind the results."""
 
     call: Call
     seeds: list[np.ndarray]
+    kernel: Any
+    further: Sequence[Any] = ()
 
     def objective(self, inputs: Inputs) -> np.ndarray:
         """The cotangent times the results, for each point."""
@@ -272,7 +306,7 @@ class Trial:
         count = len(next(iter(inputs.values())))
         results = [wp.zeros(count, dtype=_dtype(kind), requires_grad=True) for kind in self.call.results]
         with wp.Tape() as tape:
-            wp.launch(self.call.kernel, count, inputs=[*arrays.values(), *results])
+            wp.launch(self.kernel, count, inputs=[*arrays.values(), *results, *self.further])
         outs = [result.numpy().reshape(count, -1).astype(np.float64) for result in results]
         return arrays, outs, tape, results
 
@@ -312,7 +346,7 @@ def measure(call: Call) -> Measured:
     """Compare, clobber, and go to the special points."""
     rng = np.random.default_rng(3)
     inputs, others = points(call, rng), points(call, rng)
-    trial = Trial(call, [rng.uniform(0.5, 1.5, (POINTS, kind.width)) for kind in call.results])
+    trial = Trial(call, [rng.uniform(0.5, 1.5, (POINTS, kind.width)) for kind in call.results], call.kernel)
     found, claimed = Measured(), trial.gradients(inputs)
     for at in call.inputs:
         slopes = differences(trial, inputs, at)
@@ -327,6 +361,12 @@ def measure(call: Call) -> Measured:
                     found.reads.setdefault(of, set()).add(at)
     for at, special in itertools.product(call.inputs, SPECIAL):
         _at_special(trial, found, inputs, at, special)
+    if call.overwriting is not None:
+        other = _warp_array(call.results[0], rng.uniform(2.0, 3.0, (POINTS, call.results[0].width)), False)
+        overwriting = Trial(call, trial.seeds, call.overwriting, (other, 1))
+        for at, gradient in overwriting.gradients(inputs).items():
+            if not np.allclose(gradient, claimed[at], rtol=1e-5, atol=1e-7):
+                found.result.add(at)
     return found
 
 
@@ -408,6 +448,10 @@ def row(name: str, measured: Sequence[tuple[Call, Measured]]) -> dict[str, Any]:
     for key, composite in (("missing", False), ("missing_composite", True)):
         positions = {at for call, each in measured if call.is_composite is composite for at in each.missing}
         if adjoint and positions:
+            found[key] = sorted(positions)
+    for key, mixed in (("result", False), ("result_mixed", True)):
+        positions = {at for call, each in measured if call.is_mixed is mixed for at in each.result}
+        if positions:
             found[key] = sorted(positions)
     wrong = {at for _, each in measured for at in each.wrong}
     if adjoint and wrong:

@@ -55,6 +55,10 @@ class Table:
         """The arguments that get no gradient although the rest of the builtin has an adjoint (``wp.mod``)."""
         return tuple(self.rows.get(name, {}).get("missing_composite" if composite else "missing", ()))
 
+    def result_readers(self, name: str, *, mixed: bool) -> tuple[int, ...]:
+        """The arguments whose adjoint reads the result; ``mixed``: of a call on numbers and composites together."""
+        return tuple(self.rows.get(name, {}).get("result_mixed" if mixed else "result", ()))
+
 
 @functools.cache
 def table() -> Table:

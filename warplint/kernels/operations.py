@@ -94,14 +94,6 @@ class Frame:
     """The paths through which gradient flows into what is added to each of them."""
 
 
-READS_RESULT = {
-    **dict.fromkeys(("cbrt", "erfcinv", "erfinv", "exp", "inverse", "inverse_approx", "length", "normalize"), 0),
-    **dict.fromkeys(("quat_slerp", "sqrt", "tanh"), 0),
-    **dict.fromkeys(("cw_div", "div", "div_approx", "pow"), 1),
-}
-"""Builtins whose adjoint reads their result, and the first argument whose gradient needs it."""
-
-
 class Operations:
     """The state of an analysis, and the rules by which values combine."""
 
@@ -182,9 +174,10 @@ class Operations:
                 if each.type.kind in COMPOSITES:
                     readers[each] = readers.get(each, 0) | need
         value.needs |= own
-        through = union(argument.active for argument in arguments[READS_RESULT.get(name, len(arguments)) :])
         mixed = len({argument.type.kind in COMPOSITES for argument in arguments}) > 1
-        if through and not mixed:  # vectors divided by numbers are not
+        reading = self.table.result_readers(name, mixed=mixed)
+        through = union(argument.active for number, argument in enumerate(arguments) if number in reading)
+        if through:
             self.ledger.results[value] = (through, node)
             if value.type.kind in COMPOSITES:
                 readers[value] = readers.get(value, 0) | own
