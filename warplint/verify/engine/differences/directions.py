@@ -43,9 +43,15 @@ class DirectionVector:
     kind: str
     vector: Floats
     ad: float
+    element: int | None = None
+    """The one element that moves, by its place in the flattened array; None where several do."""
 
     def moved(self, leaf: npt.NDArray[Any], step: float) -> npt.NDArray[Any]:
         """The leaf's values moved by ``step``, rounded to the leaf's own dtype; a fresh array."""
+        if self.element is not None:
+            moved = np.array(leaf)
+            moved.flat[self.element] = float(leaf.flat[self.element]) + step * float(self.vector.flat[self.element])
+            return moved
         return np.asarray(leaf.astype(np.float64) + step * self.vector).astype(leaf.dtype)
 
 
@@ -78,7 +84,7 @@ def directions(
     claimed = np.asarray(gradient, dtype=np.float64).reshape(values.shape)
     if values.size == 0:
         return ()
-    scales = _scales(values, component_axes)
+    scales = scales_of(values, component_axes)
     found = []
     if values.size > 1:
         signs = rng.choice((-1.0, 1.0), size=values.shape) * rng.uniform(0.5, 1.5, size=values.shape)
@@ -104,7 +110,7 @@ def one_sided(
     """
     values = np.asarray(leaf_values, dtype=np.float64)
     claimed = np.asarray(gradient, dtype=np.float64).reshape(values.shape)
-    scales = _scales(values, component_axes)
+    scales = scales_of(values, component_axes)
     return _direction(ONE_SIDED, scales * rng.uniform(0.2, 1.8, size=values.shape), claimed)
 
 
@@ -122,20 +128,17 @@ def is_kinked(direction: Direction) -> bool:
     return "kink" in direction.reason
 
 
-def coordinate(
-    leaf_values: npt.NDArray[Any], gradient: npt.NDArray[Any], index: tuple[int, ...], *, component_axes: int = 0
-) -> DirectionVector:
-    """The direction that moves one element, by its scale."""
-    values = np.asarray(leaf_values, dtype=np.float64)
-    claimed = np.asarray(gradient, dtype=np.float64).reshape(values.shape)
-    flat = int(np.ravel_multi_index(index, values.shape)) if index else 0
-    return _coordinate("coordinate", _scales(values, component_axes), claimed, flat)
+def coordinate(scales: Floats, gradient: npt.NDArray[Any], index: tuple[int, ...]) -> DirectionVector:
+    """The direction that moves one element by its scale (:func:`scales_of` the leaf's values)."""
+    claimed = np.asarray(gradient, dtype=np.float64).reshape(scales.shape)
+    flat = int(np.ravel_multi_index(index, scales.shape)) if index else 0
+    return _coordinate("coordinate", scales, claimed, flat)
 
 
 def _coordinate(kind: str, scales: Floats, gradient: Floats, index: int) -> DirectionVector:
     vector = np.zeros(scales.shape)
-    vector.flat[index] = scales.flat[index]
-    return _direction(kind, vector, gradient)
+    scale = vector.flat[index] = float(scales.flat[index])
+    return DirectionVector(kind, vector, float(gradient.flat[index]) * scale, index)
 
 
 def _direction(kind: str, vector: Floats, gradient: Floats) -> DirectionVector:
@@ -154,8 +157,9 @@ def _along_gradient(scales: Floats, gradient: Floats) -> list[DirectionVector]:
     return [_direction("gradient", scales * relative / length, gradient)]
 
 
-def _scales(values: Floats, component_axes: int) -> Floats:
+def scales_of(leaf_values: npt.NDArray[Any], component_axes: int = 0) -> Floats:
     """What a relative step of 1 means for a coordinate: its component's rms, or its own size where units are mixed."""
+    values = np.asarray(leaf_values, dtype=np.float64)
     finite = np.where(np.isfinite(values), values, 0.0)
     axes = tuple(range(values.ndim - component_axes))
     magnitude = np.abs(finite)

@@ -21,6 +21,8 @@ CONVERGING = 0.35
 """The change between the finer pair over that of the coarser pair: 0.1 for second order, 0.3 for first, 1/3 apart."""
 APART = 0.01
 """Relative distance of the evaluations that tell the noise: far beyond an ulp, near enough to be straight."""
+NEIGHBOURS = 6
+"""So many evaluations tell the noise, none of which is of use without the others."""
 COARSEST_ULPS = 64
 """A step must be this many machine epsilons, else the rounding of the leaf itself spoils it."""
 
@@ -226,6 +228,8 @@ class Ladder:
         finite = [sample for sample in self.samples if sample.finite(Side.CENTRAL) and not sample.still]
         if not finite:
             return
+        if self.evaluations + NEIGHBOURS > self._budget:
+            raise OutOfBudget
         sample = finite[-2:][0]
         for sign, value in ((1.0, sample.plus), (-1.0, sample.minus)):
             near = [self._evaluate(sign * sample.width * (1.0 + APART * k)) for k in (1, 2, 3)]

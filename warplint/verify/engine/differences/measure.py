@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,6 +27,8 @@ from warplint.verify.engine.replaying.windows import Window, rewritten
 from warplint.verify.records import Direction, GradientStatus
 
 EPS16 = 2.0**-10
+CHECKED = 1e-2
+"""The relative step along the first direction at which it is seen whether a shortened window is as good."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,52 @@ class Effort:
 FULL = Effort(5, 48)
 LESS = Effort(3, 24)
 LEAST = Effort(2, 14)
-"""A clear pass takes seven evaluations, a clear failure eleven."""
+"""A clear pass takes five evaluations, a clear failure eleven."""
+AGAIN = Effort(1, 14)
+"""Of a leaf whose gradient was found right in an earlier iteration, in several directions."""
+
+
+@dataclass
+class Allowance:
+    """How much the evaluations of one judging may take: seconds as :func:`seconds_of` tells them, not the clock's.
+
+    ``recorded`` is what the program did meanwhile: half of that, but at least ``LEAST_ALLOWED``.
+    """
+
+    recorded: float
+    spent: float = 0.0
+
+    def left(self, window: Window) -> float:
+        """What is left for windows such as this one; negative when more was spent."""
+        return self._total(window.underrated) - self.spent
+
+    def efforts(self, window: Window, groups: int) -> float:
+        """How many evaluations of a window its share, one of so many, would pay."""
+        return max(self.left(window), 0.0) / max(groups, 1) / window.work
+
+    def effort(self, window: Window, groups: int, *, used: bool, again: bool) -> Effort:
+        """What a window's share pays; ``again``: the same leaf was found right before, and less is to be learned."""
+        share = self.efforts(window, groups) / (4.0 if again else 1.0)
+        if share > FULL.directions * FULL.evaluations:
+            return FULL
+        if share > LESS.directions * LESS.evaluations and used:
+            return LESS
+        return AGAIN if again and share < LEAST.directions * LEAST.evaluations else LEAST
+
+    def harder(self, window: Window, tried: Effort) -> Effort | None:
+        """More than was tried, where nothing came of it: up to three times what is allowed in all."""
+        affordable = (self.left(window) + 2.0 * self._total(window.underrated)) / window.work
+        for effort in (FULL, LESS):
+            if effort.directions > tried.directions and effort.directions * effort.evaluations <= 2.0 * affordable:
+                return effort
+        return None
+
+    def _total(self, underrated: float) -> float:
+        return max(LEAST_ALLOWED, 0.5 * self.recorded * underrated)
+
+
+LEAST_ALLOWED = 1.5
+"""Seconds that the evaluations may take however short the program was."""
 
 
 @dataclass(frozen=True)
@@ -99,16 +147,22 @@ class Measurer:
         rng = np.random.default_rng([self.seed, leaf.memory.number, group.number])
         axes = 1 if leaf.view.components > 1 else 0
         scaled = directions(values, group.consumed, rng, component_axes=axes)
-        vectors = tuple(_in_units(vector) for vector in scaled[: effort.directions])
+        vectors = tuple(_in_units(vector) for vector in _chosen(scaled, effort))
         rewrites = rewritten(group.rewrites, leaf, self.analysis)
         epsilon = {2: EPS16, 4: EPS32, 8: EPS64}[leaf.view.kind.itemsize]
         epsilon = max(epsilon, coarsest(group))
         judged: list[Direction] = []
+        known: dict[tuple[int, float], float] = {}
         if vectors:
-            window.check(rewrites, lambda old: vectors[0][0].moved(old, 1e-2 * vectors[0][1]), leaf)
+            step = CHECKED * vectors[0][1]
+            known[0, step] = window.check(rewrites, lambda old: vectors[0][0].moved(old, step), leaf)
 
-        def ask(vector: DirectionVector, scale: float) -> Direction:
+        def ask(number: int, vector: DirectionVector, scale: float) -> Direction:
             def objective(step: float) -> float:
+                if step == 0.0:
+                    return window.unmoved
+                if (number, step) in known:
+                    return known[number, step]
                 self.clock.require()
                 return window.evaluate(rewrites, lambda old: vector.moved(old, step), leaf)
 
@@ -117,18 +171,26 @@ class Measurer:
                 objective, vector.ad, scale=scale, dtype_eps=epsilon, kind=vector.kind, budget=effort.evaluations
             )
 
-        for vector, scale in vectors:
-            judged.append(ask(vector, scale))
+        for number, (vector, scale) in enumerate(vectors):
+            judged.append(ask(number, vector, scale))
         if wants_one_sided(judged):
             upwards = _in_units(one_sided(values, group.consumed, rng, component_axes=axes))
             vectors = (*vectors, upwards)
-            judged.append(ask(*upwards))
+            judged.append(ask(len(judged), *upwards))
         answer = combine(judged)
         moved = tuple(vector for vector, _ in vectors)
-        found = Measurement(
-            moved, tuple(judged), answer.status, answer.reason, answer.ad, answer.fd, answer.relative_error
-        )
+        reason = answer.reason
+        if len(vectors) < len(scaled):
+            reason += f"; {len(vectors)} of {len(scaled)} directions tried: {window.described}"
+        found = Measurement(moved, tuple(judged), answer.status, reason, answer.ad, answer.fd, answer.relative_error)
         return found if np.isfinite(group.consumed).all() else _never_right(found, group)
+
+
+def _chosen(vectors: Sequence[DirectionVector], effort: Effort) -> Sequence[DirectionVector]:
+    """The first ones; if it is to be one alone, the one along the gradient, which stands out most from rounding."""
+    if effort.directions > 1:
+        return vectors[: effort.directions]
+    return [next((vector for vector in vectors if vector.kind == "gradient"), vectors[0])] if vectors else []
 
 
 def _never_right(found: Measurement, group: Group) -> Measurement:
@@ -163,11 +225,11 @@ def otherwise(found: Measurement, status: GradientStatus, reason: str) -> Measur
 
 def _in_units(vector: DirectionVector) -> tuple[DirectionVector, float]:
     """A direction along one coordinate as the plain partial derivative, and the scale of its steps."""
-    moving = np.flatnonzero(vector.vector)
+    moving = np.flatnonzero(vector.vector) if vector.element is None else np.array([vector.element])
     if moving.size != 1:
         return vector, 1.0
     scale = float(abs(vector.vector.flat[moving[0]]))
-    return DirectionVector(vector.kind, vector.vector / scale, vector.ad / scale), scale
+    return replace(vector, vector=vector.vector / scale, ad=vector.ad / scale), scale
 
 
 def shown(operation: Operation) -> str:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from warplint.verify.engine.execution.memory import Bytes, Contents, Memory
 from warplint.verify.engine.execution.operations import KernelCall
 from warplint.verify.engine.execution.views import FloatView
+from warplint.verify.engine.warp_bodies import own_stores
 from warplint.verify.engine.warp_values import ArraySlot, descriptor
 
 LIMIT = 1 << 28
@@ -63,16 +64,39 @@ def gradient_view(call: KernelCall, slot: ArraySlot) -> FloatView | None:
     return view.at(grad) if grad else None
 
 
+_Shaped = tuple[int, str, bytes, tuple[int, ...], tuple[int, ...]]
+"""A kernel and one of its arrays, in a launch of certain extents, the array having a certain shape and strides."""
+
+
+def _shaped(call: KernelCall, slot: ArraySlot) -> _Shaped:
+    found = descriptor(call.params[slot.parameter], slot.offset)
+    view = FloatView.of(found, slot.scalars)
+    return id(call.kernel), slot.path, bytes(call.params[0]), view.shape, view.strides
+
+
 class AccessTable:
     """Accesses by kernel and parameter path, learned while a log is run again."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str], Access] = {}
         self._probed: dict[int, int] = {}
+        self._own: dict[int, frozenset[str]] = {}
+        self._filled: dict[_Shaped, bool] = {}
 
     def of(self, call: KernelCall, slot: ArraySlot) -> Access:
         """What the kernel does with this array."""
         return self._known.get((id(call.kernel), slot.path), UNKNOWN)
+
+    def fills(self, call: KernelCall, slot: ArraySlot) -> bool:
+        """Whether the launch overwrites every element of this array, whatever the data are.
+
+        The kernel's text says that each thread stores its own element, a launch of just this shape that none is left.
+        """
+        return self._filled.get(_shaped(call, slot), False)
+
+    def wants(self, call: KernelCall) -> bool:
+        """Whether this launch would be probed."""
+        return not call.adjoint and self._probed.get(id(call.kernel), 0) < REPEATS
 
     def learn(self, call: KernelCall) -> bool:
         """Probe a forward launch whose turn it is; leaves the memory as the launch leaves it. False: not run."""
@@ -135,7 +159,17 @@ class AccessTable:
         new = view.read()
         others = self._others_changed(call, view, after)
         after.restore()
-        return _judge(old, moved, view.read(), new, bool(others)), others
+        base = view.read()
+        if len(group) == 1 and group[0].path in self._own_stores(call):
+            shape = _shaped(call, group[0])
+            self._filled[shape] = bool(_stored(old, moved, base, new).all()) and self._filled.get(shape, True)
+        return _judge(old, moved, base, new, bool(others)), others
+
+    def _own_stores(self, call: KernelCall) -> frozenset[str]:
+        known = self._own.get(id(call.kernel))
+        if known is None:
+            known = self._own[id(call.kernel)] = own_stores(call.kernel)
+        return known
 
     @staticmethod
     def _by_bytes(call: KernelCall, group: list[ArraySlot], before: Contents, after: Contents) -> Access:
@@ -170,12 +204,21 @@ def _noisy(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return (values + rng.uniform(0.5, 1.0, values.shape) * size / 256.0).astype(values.dtype)
 
 
+def _stored(
+    old: npt.NDArray[Any], moved: npt.NDArray[Any], base: npt.NDArray[Any], new: npt.NDArray[Any]
+) -> npt.NDArray[np.bool_]:
+    """Which elements lose what they held: the same comes out whatever was there."""
+    kept = (new == moved) & (base == old)
+    stored: npt.NDArray[np.bool_] = ~kept & ((new == base) | (np.isnan(new) & np.isnan(base))) & (moved != old)
+    return stored
+
+
 def _judge(
     old: npt.NDArray[Any], moved: npt.NDArray[Any], base: npt.NDArray[Any], new: npt.NDArray[Any], others: bool
 ) -> Access:
     """Access from an array before and after: as it was, and with noise in it."""
     kept = (new == moved) & (base == old)
-    stored = ~kept & ((new == base) | (np.isnan(new) & np.isnan(base))) & (moved != old)
+    stored = _stored(old, moved, base, new)
     rest = ~kept & ~stored
     epsilon = float(np.finfo(base.dtype).eps)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -34,6 +34,8 @@ WATCH = "warplint-clock"
 """The name of the engine's own thread, which a forked snapshot does without."""
 KEPT = 4
 """Snapshots that wait at one time: the beginnings of the last iterations."""
+MUCH = 1 << 28
+"""Bytes that a program may hold for a snapshot of each iteration; of a larger one the first is enough."""
 
 
 class Unanswered(Exception):
@@ -102,6 +104,8 @@ class Reserve:
         others = [thread for thread in threading.enumerate() if thread.name != WATCH]
         if self.evaluating or not hasattr(os, "fork") or len(others) > 1 or not self._allowed():
             return
+        if self.snapshots and sum(memory.size for memory in self._log.memories.all) > MUCH:
+            return  # the program would copy each page that it writes: from the one before, it takes longer to come here
         ask_read, ask_write = os.pipe()
         answer_read, answer_write = os.pipe()
         _flush()

@@ -13,9 +13,7 @@ import numpy as np
 from warplint.proof import Repair
 from warplint.verify.engine.differences.finite_difference import OutOfBudget
 from warplint.verify.engine.differences.measure import (
-    FULL,
-    LEAST,
-    LESS,
+    Allowance,
     Clock,
     Effort,
     Measurement,
@@ -26,6 +24,7 @@ from warplint.verify.engine.differences.measure import (
 )
 from warplint.verify.engine.execution.memory import Memory
 from warplint.verify.engine.execution.operations import KernelCall
+from warplint.verify.engine.execution.work import seconds_of
 from warplint.verify.engine.judging.adjoint_check import check_adjoints
 from warplint.verify.engine.judging.arbiter import Reserve
 from warplint.verify.engine.judging.contributions import Summed, may_be_swallowed
@@ -81,6 +80,9 @@ class Judge:
         self.groups = sorted(groups_of(self.analysis), key=_importance)
         self._measurer = Measurer(self.analysis, clock, seed)
         self._off_tape = OffTape(machine, self._measurer)
+        self._allowance = Allowance(seconds_of(self._log.operations))
+        self._right: set[Memory] = set()
+        """Leaves whose gradient was found right, in several directions."""
         self._host_loop = HostLoop(machine, self._measurer, reserve)
         self._signatures = Signatures(machine, self.analysis, self.groups)
         self._kernel_checks: tuple[KernelCheck, ...] | None = None
@@ -160,9 +162,7 @@ class Judge:
             return self._record(group, inconclusive(obstacle))
         try:
             window = Window(self._machine, self.analysis, group.start, group.backwards)
-            found = self._measurer.measure(group, window, self._effort(group, window, remaining))
-            if found.status is GradientStatus.INCONCLUSIVE and self._may_try_harder(group):
-                found = self._measurer.measure(group, window, FULL)
+            found = self._measured(group, window, remaining)
             if may_be_swallowed(found) and group.used is not None:
                 found = Summed(self.analysis, self._clock).measure(group, window, found)
         except NotExact as error:
@@ -205,12 +205,22 @@ class Judge:
                 for loop in FixedPoints(self.analysis, self._clock).unconverged(group, window, found):
                     self._send(replace(loop, leaf=leaf_name(group.leaf)))
 
-    def _effort(self, group: Group, window: Window, remaining: int) -> Effort:
-        """As much as the time that falls to this group allows."""
-        share = max(self._clock.aim_left, 0.0) / remaining / max(window.seconds, 1e-6)
-        if share > FULL.directions * FULL.evaluations / 3:
-            return FULL
-        return LESS if share > LESS.directions * LESS.evaluations / 2 and group.used is not None else LEAST
+    def _measured(self, group: Group, window: Window, remaining: int) -> Measurement:
+        """With as much effort as falls to this group, and more where that leaves a used gradient undecided."""
+        used, again = group.used is not None, group.leaf.memory in self._right
+        effort = self._allowance.effort(window, remaining, used=used, again=again)
+        found = self._tried(group, window, effort)
+        harder = self._allowance.harder(window, effort) if used else None
+        if found.status is GradientStatus.INCONCLUSIVE and harder is not None:
+            found = self._tried(group, window, harder)
+        if found.status is GradientStatus.PASS and len(found.judged) > 1:
+            self._right.add(group.leaf.memory)
+        return found
+
+    def _tried(self, group: Group, window: Window, effort: Effort) -> Measurement:
+        found = self._measurer.measure(group, window, effort)
+        self._allowance.spent += window.work * sum(direction.evaluations for direction in found.judged)
+        return found
 
     def _may_try_harder(self, group: Group) -> bool:
         return group.used is not None and self._clock.aim_left > -2.0 * self._clock.aim

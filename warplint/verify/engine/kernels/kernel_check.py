@@ -22,6 +22,7 @@ from warplint.verify.engine.differences.directions import (
     directions,
     one_sided,
     relative_error,
+    scales_of,
     wants_one_sided,
 )
 from warplint.verify.engine.differences.finite_difference import EPS32, OutOfBudget, judge_direction
@@ -258,10 +259,10 @@ def _suspects(
 ) -> list[tuple[tuple[int, ...], DirectionVector]]:
     """The elements at which one central difference parts most from the claim; without any, the largest claim."""
     values, claimed = operation.inputs[name], operation.claimed[name]
-    indices = _screened(claimed, rng)
+    indices, scales = _screened(claimed, rng), scales_of(values)
     found: list[tuple[float, tuple[int, ...], DirectionVector]] = []
     for index in indices:
-        direction = coordinate(values, claimed, index)
+        direction = coordinate(scales, claimed, index)
         try:
             plus, minus = (
                 operation.objective(operation.run({name: direction.moved(values, sign * SCREENING_STEP)}))
@@ -277,7 +278,7 @@ def _suspects(
     found.sort(key=lambda item: -item[0])
     if not found and indices:
         top = indices[0]
-        return [(top, coordinate(values, claimed, top))]
+        return [(top, coordinate(scales, claimed, top))]
     return [(index, direction) for _, index, direction in found[:JUDGED]]
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
 from warplint.verify.engine.execution.accesses import AccessTable
 from warplint.verify.engine.execution.log import Log
-from warplint.verify.engine.execution.memory import Contents, Memory
-from warplint.verify.engine.execution.operations import BackwardBegin, KernelCall, NativeCall, Operation
+from warplint.verify.engine.execution.memory import LARGE, Contents, Memory, reuse_freed
+from warplint.verify.engine.execution.operations import BackwardBegin, BackwardEnd, KernelCall, NativeCall, Operation
+from warplint.verify.engine.replaying.liveness import Liveness
 
 
 class NotExact(Exception):
@@ -21,6 +22,10 @@ class Machine:
 
     def __init__(self, log: Log) -> None:
         self.log = log
+        self.holder: object = None
+        """Who has last set memory to a state of its own, and may rely on it; None once anything else has run."""
+        self._milestones: dict[int, Contents] = {}
+        reuse_freed()
 
     def rewind(self, index: int) -> None:
         """Bring memory to the state just before operation ``index``."""
@@ -28,8 +33,28 @@ class Machine:
         self.log.checkpoints.restore(max(epoch, 0))
         self.run(self.log.checkpoints.starts[max(epoch, 0)], index)
 
+    def keep(self, index: int, memories: Collection[Memory]) -> None:
+        """Memory is as it was before operation ``index``: keep what the later operations need of it, if it fits."""
+        if sum(memory.size for memory in memories) <= LARGE:
+            self._milestones[index] = Contents(memories)
+
+    def resume(self, index: int) -> None:
+        """Like :meth:`rewind`, but only as far as it takes to run the operations from ``index`` on, forward.
+
+        Memories that these overwrite before they look at them may hold anything.
+        """
+        epoch = max(self.log.checkpoints.at(index), 0)
+        start = self.log.checkpoints.starts[epoch]
+        near = max((kept for kept in self._milestones if start < kept <= index), default=None)
+        if near is None:
+            self.rewind(index)
+            return
+        self._milestones[near].restore()
+        self.run(near, index)
+
     def run(self, start: int, stop: int, before: Callable[[Operation], bool] | None = None) -> None:
         """Run operations ``[start, stop)``; ``before`` sees each one first and may say that it has run it itself."""
+        self.holder = None
         for operation in self.log.between(start, stop):
             if before is None or not before(operation):
                 operation.run()
@@ -45,11 +70,13 @@ class Machine:
 class Survey:
     """One run of the whole log: is it exact, and what does each kernel do with its arrays?
 
-    ``inexact`` are the backward calls whose loss did not come out bit for bit; ``exact`` says that all memory did.
+    ``inexact`` are the backward calls whose loss did not come out bit for bit; ``exact`` says that all memory did. Of
+    a log that touches much memory no copies are made to compare, and what is asked nothing of is not run.
     """
 
     def __init__(self, machine: Machine) -> None:
         self.accesses = AccessTable()
+        self.liveness = Liveness(machine.log, self.accesses)
         self.inexact: set[int] = set()
         self.exact = True
         self.changed: dict[int, frozenset[Memory]] = {}
@@ -59,7 +86,7 @@ class Survey:
         self._machine = machine
 
     def run(self) -> None:
-        """Run the log from its first checkpoint to its end."""
+        """Run the log from its first checkpoint to its end; memory is left as the log leaves it (``Log.settle``)."""
         log = self._machine.log
         end = Contents(self._machine.touched(log.base, log.next_index))
         log.checkpoints.restore(0)
@@ -84,6 +111,26 @@ class Survey:
 
     def _keep_gradients(self, operation: Operation) -> None:
         log = self._machine.log
+    def _go_on(self, start: int) -> None:
+        """From where the survey has stopped to the end; nothing else has run in between."""
+        log = self._machine.log
+        log.settle = lambda: None
+        self._machine.run(start, log.next_index)
+
+    def _last_asked(self) -> int:
+        """The last operation that something is to be learned from."""
+        log = self._machine.log
+        last = log.backwards[-1].index if log.backwards else log.next_index - 1
+        seen: set[int] = set()
+        for operation in log.operations:
+            asked = self._from_graph(operation) or (isinstance(operation, NativeCall) and not operation.exact)
+            if isinstance(operation, KernelCall) and not operation.adjoint and id(operation.kernel) not in seen:
+                seen.add(id(operation.kernel))
+                asked = True
+            if asked:
+                last = max(last, operation.index)
+        return last
+
         for memory in operation.touched:
             if memory in log.gradients:
                 log.keep_gradient(memory, operation.index)
@@ -96,6 +143,10 @@ class Survey:
                 operation.run()
             self._look_behind(operation)
             return True
+    def _follows_backward(self, operation: Operation) -> bool:
+        log = self._machine.log
+        return operation.index > log.base and isinstance(log[operation.index - 1], BackwardEnd)
+
         if isinstance(operation, BackwardBegin) and not _loss_is_as_recorded(operation):
             self.inexact.add(operation.number)
         if isinstance(operation, NativeCall) and not operation.exact:
@@ -105,6 +156,10 @@ class Survey:
             self.changed[operation.index] = frozenset(changed)
             return True
         return False
+        if self._keeps and self._follows_backward(operation):
+            log = self._machine.log
+            later = log.between(operation.index, log.next_index)
+            self._machine.keep(operation.index, self.liveness.at_start(later))
 
 
 def _loss_is_as_recorded(begin: BackwardBegin) -> bool:

@@ -23,6 +23,7 @@ from warplint.verify.engine.execution.operations import (
     Operation,
 )
 from warplint.verify.engine.execution.views import FloatView
+from warplint.verify.engine.execution.work import CALL, seconds_of
 from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.groups import goes_on_from, handed_on_by
 from warplint.verify.engine.replaying.leaves import Leaf
@@ -83,6 +84,10 @@ class Frozen:
 
 Step = Operation | Frozen | Runnable
 
+BEYOND_DOUBT = 4.0
+LONG = 0.02
+"""An evaluation that takes so many seconds of the processor, and so many times what its sizes tell, computes much."""
+
 
 class Window:
     """Operations ``[start, stop]`` of a log, from the state before ``start``; ``backwards`` lie in it.
@@ -112,39 +117,73 @@ class Window:
         self._held = held
         self._all: list[Operation | Frozen] = []
         self._steps: list[Step] = []
-        self._everything = self._prepare()
+        self._exactly = False
+        self._own: dict[Memory, Bytes] = {}
+        self._moved: Memory | None = None
+        self._base = self._prepare()
         self._steps = list(self._needed())
-        self._base = self._worth_restoring()
+        began = time.process_time()
         self.unmoved = self.evaluate({}, _unmoved)
+        self.seconds = time.process_time() - began
+        self.underrated = self._underrated()
         if not _same(self.unmoved, self._recorded):
             self._run_everything()
-            self.unmoved = self.evaluate({}, _unmoved)
         if not _same(self.unmoved, self._recorded):
             raise NotExact(f"the replayed objective is {self.unmoved!r}, the program's was {self._recorded!r}")
-        began = time.perf_counter()
-        self.evaluate({}, _unmoved)
-        self.seconds = time.perf_counter() - began
+
+    @property
+    def work(self) -> float:
+        """Seconds that one evaluation takes, told from what it runs; from the clock only where that is far off."""
+        return max(seconds_of(self.operations) * self.underrated, CALL)
+
+    @property
+    def described(self) -> str:
+        """What one evaluation is, in words."""
+        touched = {memory for operation in self.operations for memory in operation.touched}
+        size = sum(memory.size for memory in touched) / 1e6
+        return f"each evaluation runs {len(self.operations):,} operations on {size:,.3g} MB"
+
+    def _underrated(self) -> float:
+        """How many times more the kernels compute than their sizes tell, where that is beyond doubt; else 1."""
+        told = seconds_of(self.operations)
+        ratio = self.seconds / max(told, CALL)
+        return ratio if ratio > BEYOND_DOUBT and self.seconds > LONG else 1.0
 
     def _run_everything(self) -> None:
-        self._steps, self._base = list(self._all), self._everything
+        """Leave nothing out, and begin each time with all that the window touches as it was."""
+        self._exactly = True
+        self._own.clear()
+        self._moved = None
+        self._all.clear()
+        self.terms.clear()
+        self._base = self._prepare()
+        self._steps = list(self._all)
+        self.unmoved = self.evaluate({}, _unmoved)
 
-    def check(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf) -> None:
-        """Compare a moved evaluation with one that leaves nothing out; fall back to that where they differ."""
-        if len(self._steps) == len(self._all):
-            return
+    def check(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf) -> float:
+        """The objective with the leaf moved, and the same with no step left out; from now on so where they differ."""
         short = self.evaluate(rewrites, move, leaf)
-        steps, base = self._steps, self._base
-        self._run_everything()
-        if _same(self.evaluate(rewrites, move, leaf), short):
-            self._everything.restore()
-            self._steps, self._base = steps, base
+        kept = {id(step) for step in self._steps}
+        if all(id(step) in kept or _is_exact(step) for step in self._all):
+            return short  # what is left out does nothing but overwrite what nothing reads
+        steps, self._steps = self._steps, list(self._all)
+        whole = self.evaluate(rewrites, move, leaf)
+        if _same(whole, short):
+            self._steps = steps
+        return whole
 
     # preparing ----------------------------------------------------------------------------------------------------
 
     def _prepare(self) -> Contents:
-        self._machine.rewind(self.start)
-        base = Contents(self._machine.touched(self.start, self.stop))
-        others = [base for base in self._since.values() if base not in self.backwards]
+        """Run the window once, and make its steps; what it returns must be put back before they are run again."""
+        base = self._at_start()
+        span = self._log.between(self.start, self.stop + 1)
+        steps = [operation for operation in span if self._is_step(operation)]
+        recorded = None if any(map(self._is_repeated, steps)) else self._recorded_losses()
+        if recorded is not None:
+            self._recorded, self._all = recorded, list(steps)
+            return base
+        others = [begin for begin in self._since.values() if begin not in self.backwards]
         read = {self._overwritten(begin): begin for begin in (*self.backwards, *others)}
         self._recorded = 0.0
         seen: dict[int, float] = {}
@@ -156,14 +195,68 @@ class Window:
                 self._all.append(begin)
             if isinstance(operation, BackwardBegin):
                 continue
-            if operation.inside is not None or self._only_gradients(operation):
+            if self._is_of_gradients(operation):
                 operation.run()
-            elif operation.index in self._held or self._hands_gradients_on(operation):
+            elif self._is_repeated(operation):
                 self._all.append(self._freeze(operation))
             elif isinstance(operation, KernelCall | NativeCall | HostWrite):
                 operation.run()
                 self._all.append(operation)
         return base
+
+    def _is_step(self, operation: Operation) -> bool:
+        if isinstance(operation, BackwardBegin):
+            return operation in self.backwards
+        return isinstance(operation, KernelCall | NativeCall | HostWrite) and not self._is_of_gradients(operation)
+
+    def _recorded_losses(self) -> float | None:
+        """The program's own objective, where it is the sum of losses as the log has them; None where it takes a run."""
+        if self._exactly or self._since:
+            return None
+        total = 0.0
+        for begin in self.backwards:
+            kind = begin.loss_kind.kind if begin.loss is not None else None
+            if begin.loss is None or begin.loss_bytes is None or kind is None or begin.seeds:
+                return None
+            if self._overwritten(begin) != begin.index or self._has_links(begin):
+                return None
+            self.terms[begin.index] = (Loss(begin.loss, begin.loss_kind),)
+            total += float(begin.loss_bytes.view(kind)[0])
+        return total
+
+    def _has_links(self, begin: BackwardBegin) -> bool:
+        """Whether an earlier backward call may have left a gradient that this one takes for a seed beside its loss."""
+        earlier = [other for other in self._log.backwards if other.index < begin.index and other not in self.backwards]
+        return bool(earlier) and any(True for _ in self._links(begin))
+
+    def _links(self, begin: BackwardBegin) -> Iterator[FloatView]:
+        """What the tape's launches write, where its gradient was handed on by a backward that went on from it."""
+        for entry in begin.entries:
+            call = entry.forward if entry is not None else None
+            if not isinstance(call, KernelCall):
+                continue
+            for slot in call.layout.slots:
+                view = view_of(call, slot)
+                grad = int(descriptor(call.params[slot.parameter], slot.offset).grad)
+                memory = self._log.memories.find(grad) if view is not None and grad else None
+                giver = handed_on_by(memory, begin, self._analysis) if memory is not None else None
+                if view is not None and giver not in self.backwards and self._is_link(giver, call, view):
+                    yield view
+
+    def _at_start(self) -> Contents:
+        """Bring memory to the beginning of the window, and copy what its steps need of that and overwrite."""
+        if self._exactly:
+            self._machine.rewind(self.start)
+            return Contents(self._machine.touched(self.start, self.stop))
+        self._machine.resume(self.start)
+        span = self._log.between(self.start, self.stop + 1)
+        evaluated = [operation for operation in span if not self._is_of_gradients(operation)]
+        written = {where.memory for operation in evaluated for where, _ in self._analysis.writes(operation)}
+        touched = {memory for operation in evaluated for memory in operation.touched}
+        for memory in touched - written:
+            if memory.grad is not None:
+                self._own[memory] = memory.read()
+        return Contents(self._analysis.survey.liveness.at_start(evaluated) & written)
 
     def _value_at(self, begin: BackwardBegin, seen: dict[int, float]) -> float:
         """What a backward call adds to the objective; ``seen`` are the losses at earlier ones, by their numbers."""
@@ -206,22 +299,15 @@ class Window:
         later = self._log.between(last + 1, begin.index)
         return next((each.index for each in later if _replaces(each, loss, self._analysis)), begin.index)
 
-    def _worth_restoring(self) -> Contents:
-        """The memories that the steps write; what they only read stays as it is."""
-        written: set[Memory] = set(self._term_memories())
-        for step in self._steps:
-            if isinstance(step, Frozen):
-                written.update(memory for memory, _ in step.images)
-            elif isinstance(step, Operation) and not isinstance(step, BackwardBegin):
-                written.update(where.memory for where, _ in self._analysis.writes(step))
-        kept = Contents()
-        kept.saved = {memory: copy for memory, copy in self._everything.saved.items() if memory in written}
-        self._everything.restore()
-        return kept
-
-    def _only_gradients(self, operation: Operation) -> bool:
+    def _is_of_gradients(self, operation: Operation) -> bool:
+        """Whether an operation belongs to a backward call, or does nothing but to gradients."""
+        if operation.inside is not None and not isinstance(operation, BackwardBegin):
+            return True
         touched = operation.touched
         return bool(touched) and all(memory in self._log.gradients for memory in touched)
+
+    def _is_repeated(self, operation: Operation) -> bool:
+        return operation.index in self._held or self._hands_gradients_on(operation)
 
     def _hands_gradients_on(self, operation: Operation) -> bool:
         gradients = self._log.gradients
@@ -251,12 +337,13 @@ class Window:
                 kept.append(step)
                 continue
             if isinstance(step, Frozen):
-                written = {memory for memory, _ in step.images}
+                written = ends = {memory for memory, _ in step.images}
             else:
                 written = {where.memory for where, _ in self._analysis.writes(step)}
-            touched = _touched(step)
+                ends = set(self._analysis.survey.liveness.of(step).ends)
             if written & wanted or (isinstance(step, NativeCall) and not step.exact):
-                wanted.update(touched)
+                wanted -= ends
+                wanted.update(memory for memory in _touched(step) if memory not in ends)
                 kept.append(step)
         return reversed(kept)
 
@@ -375,14 +462,22 @@ class Window:
             self._steps = kept
 
     def restore(self) -> None:
-        """Bring the memory of the window to its beginning."""
-        self._everything.restore()
+        """Bring the memory of the window to its beginning, as far as its operations look at it."""
+        if self._exactly:
+            self._machine.rewind(self.start)
+        else:
+            self._machine.resume(self.start)
+        self._machine.holder = self
 
     def evaluate(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf | None = None) -> float:
         """The objective with the leaf moved at the start, and again where ``rewrites`` overwrite it."""
+        if self._machine.holder is not self:
+            self.restore()
         self._base.restore()
+        if self._moved is not None:
+            self._moved.write(self._own[self._moved])
         if leaf is not None:
-            self._restore_leaf(leaf)
+            self._remember(leaf.memory)
             leaf.view.write(move(leaf.view.read()))
         total = 0.0
         seen: dict[int, float] = {}
@@ -395,16 +490,19 @@ class Window:
                 _move_again(leaf, rewrites[step.index], move)
         return total
 
-    def _restore_leaf(self, leaf: Leaf) -> None:
-        copy = self._everything.saved.get(leaf.memory)
-        if copy is not None:
-            leaf.memory.write(copy)
+    def _remember(self, memory: Memory) -> None:
+        """Keep what a memory holds that is about to be moved, where it is not put back anyway."""
+        self._moved = None if memory in self._base.saved else memory
+        if self._moved is not None and memory not in self._own:
+            self.restore()
+            self._own[memory] = memory.read()
 
     def states_at(self, marks: Sequence[HostRead], leaf: Leaf, move: Mover) -> list[Bytes]:
         """What the host would have read at ``marks`` with the leaf moved."""
         wanted = {mark.index: mark for mark in marks}
         found: list[Bytes] = []
-        self._everything.restore()
+        self.restore()
+        self._remember(leaf.memory)
         leaf.view.write(move(leaf.view.read()))
         steps = {step.index if isinstance(step, Operation) else step.operation.index: step for step in self._all}
         for index in range(self.start, self.stop):
@@ -413,6 +511,11 @@ class Window:
             elif index in steps:
                 steps[index].run()
         return found
+
+
+def _is_exact(step: Step) -> bool:
+    """Whether it is known to the byte what an operation writes."""
+    return isinstance(step, HostWrite) or (isinstance(step, NativeCall) and step.exact)
 
 
 def _number(step: Step) -> int:
