@@ -84,33 +84,33 @@ class Survey:
         self.overruns: list[tuple[KernelCall, Memory]] = []
         """Launches that write behind the end of an allocation, once for each memory."""
         self._machine = machine
+        self._overrun = False
+        self._keeps = False
 
     def run(self) -> None:
         """Run the log from its first checkpoint to its end; memory is left as the log leaves it (``Log.settle``)."""
         log = self._machine.log
-        end = Contents(self._machine.touched(log.base, log.next_index))
-        log.checkpoints.restore(0)
-        for memory in end.saved:
+        touched = self._machine.touched(log.base, log.next_index)
+        self._overrun = any(memory.canary_is_dead() for memory in touched)
+        for memory in touched:
             memory.guard()
+        if sum(memory.size for memory in touched) <= LARGE:
+            self._run_and_compare(Contents(touched))
+            return
+        self._keeps = True
+        stop = log.next_index if self._overrun else self._last_asked() + 1
+        log.checkpoints.restore(0)
+        self._machine.run(log.base, stop, self._visit)
+        log.settle = lambda: self._go_on(stop)
+
+    def _run_and_compare(self, end: Contents) -> None:
+        log = self._machine.log
+        log.checkpoints.restore(0)
         self._machine.run(log.base, log.next_index, self._visit)
         differing = [memory for memory, copy in end.saved.items() if not np.array_equal(memory.live(), copy)]
         self.exact = not differing
         end.restore()
 
-    def _look_behind(self, call: KernelCall) -> None:
-        """Notice a launch that leaves the bounds of an array; each memory once, since its guard is broken then."""
-        for memory in call.touched:
-            if memory.padded and memory.canary_is_dead():
-                memory.guard()
-                if all(other is not memory for _, other in self.overruns):
-                    self.overruns.append((call, memory))
-
-    def _from_graph(self, operation: Operation) -> bool:
-        """Operations of a captured graph ran natively: what gradients held in between is learnt only now."""
-        return operation.graph is not None and operation.inside is None
-
-    def _keep_gradients(self, operation: Operation) -> None:
-        log = self._machine.log
     def _go_on(self, start: int) -> None:
         """From where the survey has stopped to the end; nothing else has run in between."""
         log = self._machine.log
@@ -131,6 +131,24 @@ class Survey:
                 last = max(last, operation.index)
         return last
 
+    def _look_behind(self, call: KernelCall) -> None:
+        """Notice a launch that leaves the bounds of an array; each memory once, since its guard is broken then."""
+        for memory in call.touched:
+            if memory.padded and memory.canary_is_dead():
+                memory.guard()
+                if all(other is not memory for _, other in self.overruns):
+                    self.overruns.append((call, memory))
+
+    def _from_graph(self, operation: Operation) -> bool:
+        """Operations of a captured graph ran natively: what gradients held in between is learnt only now."""
+        return operation.graph is not None and operation.inside is None
+
+    def _follows_backward(self, operation: Operation) -> bool:
+        log = self._machine.log
+        return operation.index > log.base and isinstance(log[operation.index - 1], BackwardEnd)
+
+    def _keep_gradients(self, operation: Operation) -> None:
+        log = self._machine.log
         for memory in operation.touched:
             if memory in log.gradients:
                 log.keep_gradient(memory, operation.index)
@@ -138,15 +156,16 @@ class Survey:
     def _visit(self, operation: Operation) -> bool:
         if self._from_graph(operation):
             self._keep_gradients(operation)
+        if self._keeps and self._follows_backward(operation):
+            log = self._machine.log
+            later = log.between(operation.index, log.next_index)
+            self._machine.keep(operation.index, self.liveness.at_start(later))
         if isinstance(operation, KernelCall):
             if not self.accesses.learn(operation):
                 operation.run()
-            self._look_behind(operation)
+            if self._overrun:
+                self._look_behind(operation)
             return True
-    def _follows_backward(self, operation: Operation) -> bool:
-        log = self._machine.log
-        return operation.index > log.base and isinstance(log[operation.index - 1], BackwardEnd)
-
         if isinstance(operation, BackwardBegin) and not _loss_is_as_recorded(operation):
             self.inexact.add(operation.number)
         if isinstance(operation, NativeCall) and not operation.exact:
@@ -156,10 +175,6 @@ class Survey:
             self.changed[operation.index] = frozenset(changed)
             return True
         return False
-        if self._keeps and self._follows_backward(operation):
-            log = self._machine.log
-            later = log.between(operation.index, log.next_index)
-            self._machine.keep(operation.index, self.liveness.at_start(later))
 
 
 def _loss_is_as_recorded(begin: BackwardBegin) -> bool:
