@@ -34,11 +34,12 @@ lies in the private folder, which is removed afterwards. At a limit the parent f
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,12 +172,29 @@ class Channel:
     def __init__(self, path: str) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._owner = os.getpid()
+        self._gathered: list[bytes] | None = None
 
     def send(self, record: Any) -> None:
         """Append one record as one line, in one write (retried until all of it is out)."""
         line = (to_json(record) + "\n").encode()
-        while line:
-            line = line[os.write(self._descriptor, line) :]
+        if self._gathered is not None:
+            self._gathered.append(line)
+        else:
+            self._write(line)
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """What is sent meanwhile is written at its end: thousands of writes take longer than all else about events."""
+        self._gathered = []
+        try:
+            yield
+        finally:
+            lines, self._gathered = self._gathered, None
+            self._write(b"".join(lines))
+
+    def _write(self, text: bytes) -> None:
+        while text:
+            text = text[os.write(self._descriptor, text) :]
 
     def mine(self) -> bool:
         """Whether this is the process that the parent started, not one that was forked from it."""
