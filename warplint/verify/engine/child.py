@@ -304,7 +304,8 @@ class Session:
     def _tell(self) -> None:
         """The events; the gradients are judged even where one of them cannot be told."""
         try:
-            self._teller.tell()
+            with self.channel.together():
+                self._teller.tell()
         except Exception as error:
             self.channel.send(Note("events", f"the events are incomplete: {type(error).__name__}: {error}"))
 
