@@ -98,11 +98,12 @@ def rule(options: argparse.Namespace) -> int:
 
 def gradcheck(options: argparse.Namespace, given: Mapping[str, Any], command: Sequence[str]) -> int:
     """``warplint gradcheck -- COMMAND``: every gradient that a program computes, whatever the linter says about it."""
-    from warplint.verify import session
-
     rules = catalogue.catalogue()
     settings = _settings(["."], None, given, rules)
-    verification = session.gradcheck(command, settings, _progress())
+    with _without_garbage_collection():
+        from warplint.verify import session
+
+        verification = session.gradcheck(command, settings, _progress())
     findings = tuple(f for f in verification.findings if f.severity.rank >= settings.severity.rank)
     report = Report(
         findings, 0, _warp(settings, verification), settings.severity, rules=rules, verification=verification
