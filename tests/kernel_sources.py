@@ -4,12 +4,40 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from warplint.kernels.analysis import summarise
-from warplint.kernels.source import Adjoint, Constant, Function, KernelSource, MappingScope, Meaning, Struct, TypeAlias
+from warplint.kernels.source import (
+    PYTHON_BUILTINS,
+    Adjoint,
+    Builtin,
+    Constant,
+    Function,
+    KernelSource,
+    Meaning,
+    Struct,
+    TypeAlias,
+)
 from warplint.kernels.summary import KernelFaultKind, KernelSummary, Store
 
 PATH = "kernels.py"
+
+
+@dataclass(frozen=True, eq=False)
+class MappingScope:
+    """A scope backed by a dict of meanings, in which ``wp`` and ``warp`` mean the package."""
+
+    names: Mapping[str, Meaning]
+
+    def resolve(self, dotted: str) -> Meaning | None:
+        """See ``Scope.resolve``."""
+        if dotted in self.names:
+            return self.names[dotted]
+        head, _, rest = dotted.partition(".")
+        if rest and head in ("wp", "warp"):
+            return Builtin(rest.rpartition(".")[2])
+        return Builtin(dotted) if dotted in PYTHON_BUILTINS else None
 
 
 def scope_of(tree: ast.Module, path: str = PATH) -> MappingScope:

@@ -153,7 +153,6 @@ class _Analysis:
             found,
             not self.why,
             self.why,
-            ledger.custom_adjoint,
             frozenset(token.path for token in reads),
             frozenset(store.path for store in stores),
             nonsmooth_points(ledger, self._span),

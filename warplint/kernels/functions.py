@@ -175,7 +175,6 @@ class Functions(Stores):
 
     def _custom(self, value: Value, given: Sequence[Value], node: ast.Call) -> Value:
         """A function with a custom adjoint: gradient may flow to any argument, and any argument may be read."""
-        self.ledger.custom_adjoint = True
         arguments = self.linear(given)
         active = value.active | arguments.active
         needs = arguments.needs | self.need(value.tokens | union(map(self.read, given)), active, node)

@@ -214,7 +214,6 @@ class Ledger:
     order: int = 0
     steps: int = 0
     fresh: int = 0
-    custom_adjoint: bool = False
     unresolved: dict[str, None] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
     symbols: dict[str, object] = field(default_factory=dict)

@@ -114,23 +114,6 @@ PYTHON_BUILTINS = frozenset(
 """Names of Python that mean something of Warp's inside a kernel, unless the file shadows them."""
 
 
-@dataclass(frozen=True, eq=False)
-class MappingScope:
-    """A scope backed by a dict of meanings; ``modules`` are the names that mean the package ``warp``."""
-
-    names: Mapping[str, Meaning]
-    modules: tuple[str, ...] = ("wp", "warp")
-
-    def resolve(self, dotted: str) -> Meaning | None:
-        """See :meth:`Scope.resolve`."""
-        if dotted in self.names:
-            return self.names[dotted]
-        head, _, rest = dotted.partition(".")
-        if rest and head in self.modules:
-            return Builtin(rest.rpartition(".")[2])
-        return Builtin(dotted) if dotted in PYTHON_BUILTINS else None
-
-
 @dataclass(frozen=True)
 class KernelSource:
     """A kernel to analyse: its node, its file, its names, and the module options that shape its adjoint."""

@@ -244,7 +244,6 @@ class KernelSummary:
     faults: tuple[KernelFault, ...] = ()
     complete: bool = True
     why: str = ""
-    calls_custom_adjoint: bool = False
     read_paths: Paths = field(default=frozenset())
     written_paths: Paths = field(default=frozenset())
     points: tuple[NonsmoothPoint, ...] = ()
