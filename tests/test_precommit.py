@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from installed import copy_of_the_project
+from installed import copy_of_the_project, environment
 
 pytest.importorskip("pre_commit")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("git") is None, reason="needs git")]
@@ -93,6 +94,29 @@ def test_the_verifying_hook_runs_the_program_of_the_users_interpreter(repository
     python = Path(sys.executable).as_posix()
     repository.write("pyproject.toml", f'[tool.warplint.verify]\npython = "{python}"\ndevice = "cpu"\n')
     repository.write("train.py", INPLACE)
+    status, output = repository.run("--hook-stage", "manual", "warplint-verify", "--files", "train.py")
+    assert status == 1, output
+    assert "confirmed by" in output
+
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def test_the_configuration_in_the_readme_works_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "warplint"
+    script.write_text(f"#!{sys.executable}\nimport sys\nfrom warplint.cli import main\nsys.exit(main())\n")
+    script.chmod(0o755)
+    (tmp_path / "work").mkdir()
+    repository = Repository(tmp_path / "work", copy_of_the_project(tmp_path / "project"), tmp_path / "cache")
+    repository.environment |= environment(tmp_path / "installed")
+    repository.environment["PATH"] = os.pathsep.join((str(script.parent), os.environ["PATH"]))
+    (snippet,) = re.findall(r"```yaml\n(repos:\n.*?)```", README.read_text(), re.DOTALL)
+    repository.write(".pre-commit-config.yaml", snippet)
+    repository.write("train.py", INPLACE)
+    status, output = repository.run("warplint")
+    assert status == 1, output
+    assert "warning[NVW201] inplace-mul" in output
     status, output = repository.run("--hook-stage", "manual", "warplint-verify", "--files", "train.py")
     assert status == 1, output
     assert "confirmed by" in output
