@@ -148,7 +148,6 @@ def test_settings_of_the_project_hold_and_the_command_line_over_them(warplint, h
     ("words", "told"),
     [
         (["missing.py"], "missing.py: no such file or folder"),
-        (["n.ipynb"], "n.ipynb: notebooks are not supported"),
         (["--select", "NVW1x"], "no rule has the code or name `NVW1x`"),
         (["--ignore", "pingpong"], "did you mean `ping-pong`?"),
         (["--per-file-ignores", "tests"], "expected PATTERN:CODE"),
@@ -174,7 +173,6 @@ def test_settings_of_the_project_hold_and_the_command_line_over_them(warplint, h
 )
 def test_a_wrong_use_is_status_2_and_one_line(warplint, here, words, told) -> None:
     (here / "a.py").write_text(RIGHT)
-    (here / "n.ipynb").write_text("{}")
     status, out, err = warplint(*words)
     assert (status, out) == (2, "")
     assert told in err
@@ -201,7 +199,7 @@ def test_no_python_files_is_status_0_and_a_line(warplint, here) -> None:
 def test_notebooks_in_a_folder_are_passed_over_aloud(warplint, here) -> None:
     (here / "n.ipynb").write_text("{}")
     (here / "a.py").write_text(RIGHT)
-    assert warplint(".")[2] == "warplint: 1 notebook(s) not checked: not supported\n"
+    assert warplint(".")[2] == "warplint: 1 notebook not checked: name it, or set `notebooks`\n"
 
 
 def test_bad_files_are_one_finding_each(warplint, here) -> None:

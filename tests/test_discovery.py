@@ -60,12 +60,12 @@ def test_each_file_once_and_spelled_as_given(tree) -> None:
     assert files([str(tree / "a.py")]) == [str(tree / "a.py")]
 
 
-def test_a_missing_path_and_a_notebook_are_refused(tree) -> None:
+def test_a_missing_path_is_refused_and_notebooks_are_found_where_they_are_wanted(tree) -> None:
     (tree / "n.ipynb").write_text("{}")
     with pytest.raises(DiscoveryError, match=r"nowhere\.py: no such file"):
         files(["nowhere.py"])
-    with pytest.raises(DiscoveryError, match=r"n\.ipynb: notebooks are not supported"):
-        files(["n.ipynb"])
+    assert files(["n.ipynb"]) == ["n.ipynb"]
+    assert "n.ipynb" in files(["."], notebooks=True)
     found = discover(["."], Settings(tree))
     assert found.notebooks == ("n.ipynb",)
     assert "n.ipynb" not in found.files

@@ -163,6 +163,9 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--force-exclude", action="store_const", const=True, help="excludes hold for files that are named, too"
     )
+    group.add_argument(
+        "--notebooks", action="store_const", const=True, help="check the notebooks found in folders, too"
+    )
     group.add_argument("--stdin-filename", metavar="FILE", help="the name of what is read from standard input")
 
 
@@ -202,6 +205,8 @@ def settings_of(options: argparse.Namespace) -> Mapping[str, Any]:
         table["baseline"] = given["baseline"]
     if given.get("force_exclude"):
         table["force-exclude"] = True
+    if given.get("notebooks"):
+        table["notebooks"] = True
     running = {name: given[key] for name, key in RUNNING.items() if given.get(key) is not None}
     return {**table, **({"verify": running} if running else {})}
 

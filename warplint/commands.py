@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 from warplint import baseline, catalogue, config
 from warplint.config import Settings
 from warplint.discovery import Discovered, discover
-from warplint.finding import Applicability, Finding, Source, Status
+from warplint.finding import CELL, Applicability, Finding, Source, Status
+from warplint.notebook import SUFFIX as NOTEBOOK
+from warplint.notebook import Cells, in_cells
 from warplint.proof import Experiment
 from warplint.report import words
 from warplint.report.look import Look, wants_colour
@@ -24,7 +26,7 @@ from warplint.report.model import Report, Verification
 from warplint.report.progress import Progress
 from warplint.report.renderers import renderer
 from warplint.rule import Rule
-from warplint.source import SourceFile, Unreadable, read
+from warplint.source import SourceFile, Unreadable, of_bytes, read
 from warplint.usage import FAILED, FINDINGS, OK, UsageError, refuse_idle
 
 if TYPE_CHECKING:
@@ -172,13 +174,17 @@ def _standard_input(paths: Sequence[str], options: argparse.Namespace, settings:
     if options.verify:
         raise UsageError("--verify needs a file to run, not standard input")
     name = options.stdin_filename or UNNAMED
-    text = SourceFile(name, sys.stdin.buffer.read())
+    try:
+        text = of_bytes(name, sys.stdin.buffer.read())
+    except Unreadable as error:
+        raise UsageError(f"{name}: {error.message}") from error
     return () if settings.force_exclude and settings.excludes(name) else (text,)
 
 
 def _tell_what_is_left_out(found: Discovered, texts: tuple[SourceFile, ...], paths: Sequence[str]) -> None:
     if found.notebooks:
-        print(f"warplint: {len(found.notebooks)} notebook(s) not checked: not supported", file=sys.stderr)
+        left = words.counted(len(found.notebooks), "notebook")
+        print(f"warplint: {left} not checked: name it, or set `notebooks`", file=sys.stderr)
     if not found.files and not texts:
         print(f"warplint: no Python files in {', '.join(paths)}", file=sys.stderr)
 
@@ -271,7 +277,7 @@ def _plan(result: LintResult, texts: tuple[SourceFile, ...], settings: Settings,
     from warplint.fix.plan import plan
 
     source_of = _source_of(texts)
-    checked = {report.path for report in result.reports}
+    checked = {report.path for report in result.reports if not report.path.endswith(NOTEBOOK)}
     shown = [
         finding
         for finding in with_edits(_shown(result.findings, settings), source_of)
@@ -332,10 +338,11 @@ def _add_ignores(report: Report, texts: tuple[SourceFile, ...]) -> int:
     """Silence what is reported, each by a comment at its line."""
     from warplint.fix.ignores import with_ignores
 
-    rewrites = with_ignores(report.findings, _source_of(texts))
+    findings = [finding for finding in report.findings if not finding.span.path.endswith(NOTEBOOK)]
+    rewrites = with_ignores(findings, _source_of(texts))
     for rewrite in rewrites:
         _written(rewrite)
-    count = words.counted(len(report.findings), "finding")
+    count = words.counted(len(findings), "finding")
     print(f"warplint: comments for {count} written to {words.counted(len(rewrites), 'file')}", file=sys.stderr)
     return OK
 
@@ -405,7 +412,8 @@ def _write(report: Report, options: argparse.Namespace, texts: tuple[SourceFile,
     render = renderer(options.format)
     to_file = options.output_file is not None
     look = Look(not to_file and wants_colour(sys.stdout), _lines_of(texts))
-    text = render(report, look)
+    cells_of = _cells_of(texts)
+    text = render(replace(report, findings=tuple(in_cells(each, cells_of) for each in report.findings)), look)
     if to_file:
         try:
             Path(options.output_file).write_text(text, encoding="utf-8", errors="backslashreplace")
@@ -418,18 +426,33 @@ def _write(report: Report, options: argparse.Namespace, texts: tuple[SourceFile,
 
 
 def _lines_of(texts: tuple[SourceFile, ...]) -> Callable[[str], tuple[str, ...]]:
+    """The lines of a file or, by ``train.ipynb:cell 3``, those of a notebook's cell."""
     known: dict[str, tuple[str, ...]] = {}
+    source_of = _source_of(texts)
 
-    def lines_of(path: str) -> tuple[str, ...]:
-        if path not in known:
+    def lines_of(file: str) -> tuple[str, ...]:
+        if file not in known:
+            path, _, cell = file.partition(CELL)
             try:
-                source = next((text for text in texts if text.path == path), None) or read(path)
-                known[path] = source.lines
+                source = source_of(path)
+                known[file] = source.cells.lines_of(int(cell), source.lines) if source.cells and cell else source.lines
             except Unreadable:
-                known[path] = ()
-        return known[path]
+                known[file] = ()
+        return known[file]
 
     return lines_of
+
+
+def _cells_of(texts: tuple[SourceFile, ...]) -> Callable[[str], Cells | None]:
+    source_of = _source_of(texts)
+
+    def cells_of(path: str) -> Cells | None:
+        try:
+            return source_of(path).cells if path.endswith(NOTEBOOK) else None
+        except Unreadable:
+            return None
+
+    return cells_of
 
 
 def _status(report: Report, options: argparse.Namespace) -> int:

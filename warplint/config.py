@@ -80,6 +80,7 @@ class Settings:
     exclude: tuple[str, ...] = DEFAULT_EXCLUDE
     extend_exclude: tuple[str, ...] = ()
     force_exclude: bool = False
+    notebooks: bool = False
     warp_version: tuple[int, int] = NEWEST_WARP
     baseline: str | None = None
     verify: VerifySettings = VerifySettings()
@@ -184,6 +185,7 @@ def as_table(settings: Settings) -> dict[str, object]:
         "exclude": list(settings.exclude),
         "extend-exclude": list(settings.extend_exclude),
         "force-exclude": settings.force_exclude,
+        "notebooks": settings.notebooks,
         "warp-version": ".".join(map(str, settings.warp_version)),
         "baseline": settings.baseline,
         "verify": {
@@ -316,6 +318,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "exclude": _strings,
     "extend-exclude": _strings,
     "force-exclude": _boolean,
+    "notebooks": _boolean,
     "warp-version": _version,
     "baseline": _string,
 }

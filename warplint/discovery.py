@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warplint.config import Settings
+from warplint.notebook import SUFFIX as NOTEBOOK
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 SUFFIXES = (".py", ".pyw")
-NOTEBOOK = ".ipynb"
 
 
 class DiscoveryError(Exception):
@@ -36,7 +36,10 @@ class Discovered:
 
 
 def discover(paths: Sequence[str], settings: Settings) -> Discovered:
-    """The Python files that ``paths`` name; raises :class:`DiscoveryError` for a path that is missing or a notebook."""
+    """The Python files that ``paths`` name; raises :class:`DiscoveryError` for a path that is missing.
+
+    Notebooks are among them where they are named, and those in folders where the settings say so.
+    """
     files: dict[str, str] = {}
     named: set[str] = set()
     notebooks: list[str] = []
@@ -45,13 +48,11 @@ def discover(paths: Sequence[str], settings: Settings) -> Discovered:
             raise DiscoveryError(f"{path}: no such file or folder")
         if os.path.isdir(path):
             for found in _walk(path, settings):
-                if found.endswith(NOTEBOOK):
+                if found.endswith(NOTEBOOK) and not settings.notebooks:
                     notebooks.append(found)
                 else:
                     files.setdefault(os.path.realpath(found), found)
             continue
-        if path.endswith(NOTEBOOK):
-            raise DiscoveryError(f"{path}: notebooks are not supported; export it (jupyter nbconvert --to script)")
         if settings.force_exclude and settings.excludes(path):
             continue
         shown = shown_path(path)

@@ -59,11 +59,16 @@ class Status(str, enum.Enum):
     INCONCLUSIVE = "inconclusive"
 
 
+CELL = ":cell "
+"""Between a notebook and the number of its cell, as other linters write it."""
+
+
 @dataclass(frozen=True, order=True)
 class Span:
     """A place in a file. ``path`` is as the user gave it (or relative to the working directory), with ``/``.
 
-    ``end_line`` 0 means "the same line", ``end_column`` 0 means "to the end of that line".
+    ``end_line`` 0 means "the same line", ``end_column`` 0 means "to the end of that line". ``cell``: of a report on a
+    notebook, the cell that the lines are counted in, from 1; 0 in all other files, and as long as rules are at work.
     """
 
     path: str
@@ -71,6 +76,12 @@ class Span:
     column: int = 1
     end_line: int = 0
     end_column: int = 0
+    cell: int = 0
+
+    @property
+    def file(self) -> str:
+        """The file, and its cell where it is a notebook, as it is shown: ``train.py``, ``train.ipynb:cell 3``."""
+        return f"{self.path}{CELL}{self.cell}" if self.cell else self.path
 
 
 @dataclass(frozen=True)
@@ -183,5 +194,5 @@ class Finding:
 
     @property
     def sort_key(self) -> tuple[str, int, int, str]:
-        """Path, then position, then code: the order in which every renderer shows findings."""
+        """Path, then position, then code: the order in which every renderer shows findings (before cells are told)."""
         return (self.span.path, self.span.line, self.span.column, self.code)

@@ -19,6 +19,8 @@ from functools import cached_property
 from pathlib import Path
 
 from warplint.finding import Span
+from warplint.notebook import SUFFIX as NOTEBOOK
+from warplint.notebook import Cells, NotANotebook, python_of
 
 LARGEST = 8 * 2**20
 """Bytes. The syntax tree of a larger file takes gigabytes; only generated files are that large."""
@@ -58,6 +60,8 @@ class SourceFile:
 
     path: str
     data: bytes
+    cells: Cells | None = None
+    """Of a notebook: which lines come from which of its cells."""
 
     @staticmethod
     def of_text(path: str, text: str, tree: ast.Module | None = None) -> SourceFile:
@@ -117,9 +121,20 @@ class SourceFile:
 def read(path: str | Path, shown: str | None = None) -> SourceFile:
     """The file at ``path``; raises :class:`Unreadable` where the system refuses it."""
     try:
-        return SourceFile(shown or str(path), Path(path).read_bytes())
+        return of_bytes(shown or str(path), Path(path).read_bytes())
     except OSError as error:
         raise Unreadable(f"the file cannot be read: {error.strerror or error}") from error
+
+
+def of_bytes(path: str, data: bytes) -> SourceFile:
+    """The file of that name and content: of a notebook, the module that its code cells make."""
+    if not path.endswith(NOTEBOOK):
+        return SourceFile(path, data)
+    try:
+        text, cells = python_of(data)
+    except NotANotebook as error:
+        raise Unreadable(str(error)) from error
+    return SourceFile(path, text.encode("utf-8", "surrogateescape"), cells)
 
 
 def split_lines(text: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ def render(report: Report, look: Look) -> str:
 
 def _lines(report: Report, look: Look) -> Iterator[str]:
     for finding in report.findings:
-        place = f"{look.paint('bold', finding.span.path)}:{finding.span.line}:{finding.span.column}:"
+        place = f"{look.paint('bold', finding.span.file)}:{finding.span.line}:{finding.span.column}:"
         verdict = f" [{words.verdict(finding.verdict)}]" if finding.verdict is not None else ""
         message = finding.message.replace("\n", " ")
         yield f"{place} {look.paint('red', finding.code)} {words.mark(finding, report)}{message}{verdict}"

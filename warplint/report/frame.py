@@ -37,13 +37,13 @@ def marks_of(finding: Finding) -> tuple[Mark, ...]:
 def frame(finding: Finding, look: Look) -> Iterator[str]:
     """The lines of the frame, file after file, the finding's own file first."""
     marks = marks_of(finding)
-    by_file = {mark.span.path: [m for m in marks if m.span.path == mark.span.path] for mark in marks}
+    by_file = {mark.span.file: [m for m in marks if m.span.file == mark.span.file] for mark in marks}
     width = len(str(max(mark.span.line for mark in marks)))
-    for number, (path, places) in enumerate(by_file.items()):
+    for number, (file, places) in enumerate(by_file.items()):
         place = places[0].span
         arrow = "-->" if number == 0 else ":::"
-        yield f"{' ' * width}{look.paint('blue', arrow)} {path}:{place.line}:{place.column}"
-        yield from _file_frame(places, look.lines_of(path), width, look)
+        yield f"{' ' * width}{look.paint('blue', arrow)} {file}:{place.line}:{place.column}"
+        yield from _file_frame(places, look.lines_of(file), width, look)
 
 
 def _file_frame(marks: Sequence[Mark], lines: tuple[str, ...], width: int, look: Look) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _to_line_end(span: Span) -> bool:
 
 
 def _start(span: Span) -> tuple[str, int, int]:
-    return span.path, span.line, span.column
+    return span.file, span.line, span.column
 
 
 def expanded(text: str) -> str:

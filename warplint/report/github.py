@@ -48,9 +48,10 @@ def _wrong(check: GradientCheck) -> str:
 
 def message(finding: Finding) -> str:
     """The message with the other places of the fault and the verdict, a line each."""
-    labels = [f"{label.span.path}:{label.span.line}: {label.text}" for label in finding.labels]
+    labels = [f"{label.span.file}:{label.span.line}: {label.text}" for label in finding.labels]
     verdict = [words.verdict(finding.verdict)] if finding.verdict is not None else []
-    return "\n".join([finding.message, *labels, *verdict])
+    where = f"cell {finding.span.cell}: " if finding.span.cell else ""
+    return "\n".join([f"{where}{finding.message}", *labels, *verdict])
 
 
 def workspace_path(path: str) -> str:

@@ -64,6 +64,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
 def _span(span: Span) -> dict[str, Any]:
     return {
         "path": span.path,
+        "cell": span.cell or None,
         "line": span.line,
         "column": span.column,
         "end_line": span.end_line or span.line,

@@ -45,7 +45,7 @@ def _suite(root: xml.Element, path: str, findings: tuple[Finding, ...]) -> None:
         place = {"name": name, "classname": _clean(path), "file": _clean(path), "line": str(finding.span.line)}
         case = xml.SubElement(suite, "testcase", place)
         failure = xml.SubElement(case, "failure", message=_clean(finding.message), type=finding.severity.value)
-        failure.text = _clean(f"{path}:{finding.span.line}:{finding.span.column}\n{message(finding)}")
+        failure.text = _clean(f"{finding.span.file}:{finding.span.line}:{finding.span.column}\n{message(finding)}")
 
 
 def _gradients(root: xml.Element, path: str, checks: tuple[GradientCheck, ...]) -> None:

@@ -141,7 +141,7 @@ def uri(path: str) -> str:
 
 
 def _fingerprint(finding: Finding, seen: Counter[tuple[str, str, str]], lines_of: LinesOf) -> str:
-    lines = lines_of(finding.span.path)
+    lines = lines_of(finding.span.file)
     line = lines[finding.span.line - 1].strip() if finding.span.line <= len(lines) else ""
     key = (finding.code, finding.span.path, line)
     seen[key] += 1

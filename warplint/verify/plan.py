@@ -12,6 +12,7 @@ from warplint.discovery import Discovered
 from warplint.finding import Finding
 from warplint.imports import ImportClosure, imported_names
 from warplint.names import absolute_module
+from warplint.notebook import SUFFIX as NOTEBOOK
 from warplint.project import Module, Project
 from warplint.runner.command import Command, CommandError, for_script, parse
 from warplint.runner.protocol import Entry, EntryKind, KernelTarget
@@ -55,6 +56,9 @@ def plan(
     flagged = frozenset(os.path.realpath(finding.span.path) for finding in findings)
     chosen, errors = [], []
     for path in found.files:
+        if path.endswith(NOTEBOOK):
+            errors += [f"{path}: a notebook is not run; export it (jupyter nbconvert --to script)"]
+            continue
         module = _parsed(path, project)
         if module is None or os.path.basename(path) in NEVER_RUN:
             continue
