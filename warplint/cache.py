@@ -1,6 +1,6 @@
 """Results kept between runs, by content: of the file, of all it imports, of the linter, its rules and the Warp version.
 
-What is kept is everything that a file told, whatever is selected, so that ``--select``, ``--severity`` and comments
+What is kept is everything that a file told down to a severity, whatever is selected, so that ``--select`` and comments
 need no new look. An entry is one JSON file, written beside its place and renamed: a run that is killed, or two at
 once, leave no half an entry. JSON and not pickle, since a cache that comes with somebody's repository must stay data.
 """

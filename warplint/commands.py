@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from warplint import baseline, catalogue, config
 from warplint.config import Settings
 from warplint.discovery import Discovered, discover
-from warplint.finding import CELL, Applicability, Finding, Source, Status
+from warplint.finding import CELL, Applicability, Finding, Severity, Source, Status
 from warplint.notebook import SUFFIX as NOTEBOOK
 from warplint.notebook import Cells, in_cells
 from warplint.proof import Experiment
@@ -199,9 +199,10 @@ def _lint(
     if not options.no_cache and not texts:
         cache = Cache(default_folder(settings.root), fingerprint(catalogue.pack_folders(), settings.warp_version))
         cache.tidy()
+    lowest = Severity.INFO if options.verify else settings.severity  # a run may confirm what is only information
     jobs = options.jobs or min(os.cpu_count() or 1, MOST_JOBS)
     with _without_garbage_collection():
-        return lint(found.files, settings, cache=cache, jobs=jobs, texts=texts)
+        return lint(found.files, settings, cache=cache, jobs=jobs, texts=texts, lowest=lowest)
 
 
 @contextlib.contextmanager

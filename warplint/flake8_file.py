@@ -59,16 +59,34 @@ def _settings(folder: str) -> tuple[Settings, Cache]:
 
 
 def _lint(source: SourceFile, settings: Settings) -> tuple[Line, ...]:
+    if _names_no_rule(settings) and _shows_nothing(source):
+        return ()
     from warplint.lint import Engine, lint
     from warplint.screen import shown
     from warplint.suppression import suppressions
     from warplint.trace.interpreter import interpret
 
     check_codes(settings, [(rule.code, rule.name) for rule in catalogue()], str(settings.file))
-    result = lint([], settings, engine=Engine(catalogue(), interpret, _alone), texts=[source])
+    result = lint([], settings, engine=Engine(catalogue(), interpret, _alone), texts=[source], lowest=settings.severity)
     comments = suppressions(source)
     own = [each for each in result.selected if each.span.path == source.path and not _ignored(each, comments)]
     return tuple(_line(finding) for finding in _new(shown(own, settings.severity), source, settings))
+
+
+def _names_no_rule(settings: Settings) -> bool:
+    """Whether there is no code in the settings that could be wrong."""
+    given = (settings.extend_select, settings.ignore, settings.per_file_ignores)
+    return settings.select == Settings.select and not any(given)
+
+
+def _shows_nothing(source: SourceFile) -> bool:
+    """Whether the file's text tells that no run of it would show anything, so that rules and interpreter can rest."""
+    from warplint.trace.screen import Interest, interest
+
+    if source.is_too_large:
+        return False
+    project = _alone((), (source,))
+    return interest(project, project.module(source.path)) is Interest.NOTHING
 
 
 def _baseline(settings: Settings) -> bytes:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from warplint.cache import Cache
 from warplint.config import Settings
-from warplint.finding import Finding
+from warplint.finding import Finding, Severity
 from warplint.hygiene.unreadable import UNREADABLE, failed, unreadable
 from warplint.imports import ImportClosure, closure_of
 from warplint.lookups import Beyond, beyond, holds
@@ -56,7 +56,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class FileReport:
-    """All that one entry file told, whatever is selected: this is what the cache keeps.
+    """All that one entry file told, whatever is selected, down to a severity: this is what the cache keeps.
 
     ``traces`` and the numbers after it are for ``--statistics``: runs interpreted, those that the budget cut short,
     their events, and the places that the interpreter gave up. ``beyond`` is what else the file rests on.
@@ -129,15 +129,17 @@ def lint(
     cache: Cache | None = None,
     jobs: int = 1,
     texts: Sequence[SourceFile] = (),
+    lowest: Severity = Severity.INFO,
 ) -> LintResult:
     """Check the files ``paths``, as ``discovery`` found them, and ``texts``, which do not come from the disk.
 
-    ``jobs`` > 1 spreads the files over processes.
+    ``jobs`` > 1 spreads the files over processes. ``lowest``: findings below this severity nobody reads, so that some
+    may be left out; but not where comments name rules, since what these silence must be known.
     """
     engine = engine or standard_engine()
     entries = tuple(dict.fromkeys([*paths, *(text.path for text in texts)]))
     folders = tuple(dict.fromkeys(import_root(folder) for folder in {os.path.dirname(path): None for path in entries}))
-    task = _Task(folders, tuple(texts), settings, engine)
+    task = Task(folders, tuple(texts), settings, engine, lowest)
     project = task.project()
     reports = tuple(_reports(entries, project, task, cache, jobs))
     spelling = Spelling(entries)
@@ -157,7 +159,7 @@ def import_root(folder: str) -> str:
     return folder
 
 
-def examine(path: str, project: Project, closure: ImportClosure, settings: Settings, engine: Engine) -> FileReport:
+def examine(path: str, project: Project, closure: ImportClosure, task: Task) -> FileReport:
     """Interpret one file and let every rule look at each of its traces. Never raises."""
     try:
         module = project.module(path)
@@ -166,15 +168,16 @@ def examine(path: str, project: Project, closure: ImportClosure, settings: Setti
             _ = module.tree
         if not concerned:
             return FileReport(path, reached=_top_level(path, project))
-        interpretations = engine.interpret(path, project, TraceSettings(warp=settings.warp_version))
+        interpretations = task.engine.interpret(path, project, TraceSettings(warp=task.settings.warp_version))
     except Unreadable as error:
         return FileReport(path, (unreadable(path, error),))
     except Exception as error:
         return FileReport(path, (failed(path, error),))
     traces = [each.trace for each in interpretations]
+    lowest = Severity.INFO if module.source.may_name_our_codes else task.lowest
     return FileReport(
         path,
-        merged(found for each in interpretations for found in judge(each, settings, engine.rules)),
+        merged(found for each in interpretations for found in judge(each, task.settings, task.engine.rules, lowest)),
         _top_level(path, project).union(*(reached(trace, project) for trace in traces)),
         traces=len(traces),
         cut=sum(trace.cut for trace in traces),
@@ -189,11 +192,13 @@ def concerns_warp(module: Module, closure: ImportClosure) -> bool:
     return module.source.mentions_warp or any(each.source.mentions_warp for each in closure.of(module))
 
 
-def judge(interpretation: Interpretation, settings: Settings, rules: Iterable[Rule]) -> Iterator[Finding]:
+def judge(
+    interpretation: Interpretation, settings: Settings, rules: Iterable[Rule], lowest: Severity = Severity.INFO
+) -> Iterator[Finding]:
     """The findings of all rules on one trace; a rule that fails is one finding NVW900 that names it."""
     trace = interpretation.trace
     dataflow = Dataflow(trace, interpretation.summary_of)
-    context = Context(trace, dataflow, settings.warp_version, interpretation.source_of)
+    context = Context(trace, dataflow, settings.warp_version, interpretation.source_of, lowest)
     for rule in rules:
         try:
             yield from tuple(rule.detect(context))
@@ -222,23 +227,25 @@ def _is_commented(path: str, project: Project) -> bool:
 
 
 @dataclass(frozen=True)
-class _Task:
+class Task:
     """What a process needs to examine files of one run."""
 
     folders: tuple[str, ...]
     texts: tuple[SourceFile, ...]
     settings: Settings
     engine: Engine
+    lowest: Severity
 
     def project(self) -> Project:
+        """A project of its own, which each process makes for itself."""
         return self.engine.project_of(self.folders, self.texts)
 
 
 def _reports(
-    paths: Sequence[str], project: Project, task: _Task, cache: Cache | None, jobs: int
+    paths: Sequence[str], project: Project, task: Task, cache: Cache | None, jobs: int
 ) -> Iterator[FileReport]:
     closure = closure_of(project)
-    keys = {path: _key(path, project, closure, cache) for path in paths} if cache else {}
+    keys = {path: _key(path, project, closure, task, cache) for path in paths} if cache else {}
     found = ((path, cache.get(key, FileReport)) for path, key in keys.items() if key and cache)
     known = {
         path: report
@@ -253,19 +260,19 @@ def _reports(
     yield from (known[path] for path in paths)
 
 
-def _key(path: str, project: Project, closure: ImportClosure, cache: Cache) -> str:
+def _key(path: str, project: Project, closure: ImportClosure, task: Task, cache: Cache) -> str:
     """The cache's key of a file; ``""`` for one that cannot be read, which is never kept."""
     try:
-        return cache.key(path, closure.digest(project.module(path)))
+        return cache.key(path, closure.digest(project.module(path)) + task.lowest.value.encode())
     except Unreadable:
         return ""
 
 
 def _examined(
-    todo: Sequence[str], project: Project, closure: ImportClosure, task: _Task, jobs: int
+    todo: Sequence[str], project: Project, closure: ImportClosure, task: Task, jobs: int
 ) -> Iterator[FileReport]:
     if jobs <= 1 or len(todo) < FEWEST_FOR_POOL:
-        yield from (examine(path, project, closure, task.settings, task.engine) for path in todo)
+        yield from (examine(path, project, closure, task) for path in todo)
         return
     size = max(1, min(16, len(todo) // (4 * jobs)))
     parts = [tuple(todo[at : at + size]) for at in range(0, len(todo), size)]
@@ -276,14 +283,14 @@ def _examined(
             yield from future.result()
 
 
-def _examine_part(part: tuple[str, ...], task: _Task) -> list[FileReport]:
+def _examine_part(part: tuple[str, ...], task: Task) -> list[FileReport]:
     gc.disable()  # as in the process that started this one
     project, closure = _project_of_process(task)
-    return [examine(path, project, closure, task.settings, task.engine) for path in part]
+    return [examine(path, project, closure, task) for path in part]
 
 
 @lru_cache(maxsize=1)
-def _project_of_process(task: _Task) -> tuple[Project, ImportClosure]:
+def _project_of_process(task: Task) -> tuple[Project, ImportClosure]:
     """One project for all the parts that a process gets: parsing the same imports again would cost the most."""
     project = task.project()
     return project, closure_of(project)

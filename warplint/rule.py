@@ -37,6 +37,12 @@ class Context:
     """The Warp version the finding speaks of: `warp-version` of the settings, else the newest known; or the one run."""
     source_of: SourceOf = lambda kernel: None
     """The text of a kernel and the meaning of its names; None where it is not there to be read."""
+    lowest: Severity = Severity.INFO
+    """The lowest severity that anybody reads."""
+
+    def asks_for(self, severity: Severity) -> bool:
+        """Whether findings of this severity are read; what takes long and tells no more than that may be left out."""
+        return severity.rank >= self.lowest.rank
 
 
 Detector = Callable[[Context], Iterable[Finding]]

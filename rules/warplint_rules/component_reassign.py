@@ -62,7 +62,7 @@ from warplint_rules import kernel_faults
 
 def detect(context: Context) -> Iterable[Finding]:
     """One finding for each statement."""
-    return kernel_faults.findings(RULE, TOLD, context.dataflow)
+    return kernel_faults.findings(RULE, TOLD, context)
 
 
 def _established(found: LaunchedFault, flow: Dataflow) -> bool:

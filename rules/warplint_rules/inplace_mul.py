@@ -54,7 +54,7 @@ from warplint_rules import kernel_faults, wording
 
 def detect(context: Context) -> Iterable[Finding]:
     """One finding for each statement."""
-    return kernel_faults.findings(RULE, TOLD, context.dataflow)
+    return kernel_faults.findings(RULE, TOLD, context)
 
 
 def _what(fault: KernelFault) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from warplint.finding import Anchor, Finding, Label, Role, Severity, Span
 from warplint.kernels.summary import KernelFault, KernelFaultKind
-from warplint.rule import Rule
+from warplint.rule import Context, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Kernel, Launch
 from warplint.trace.flow.gradients import LaunchedFault
@@ -61,8 +61,9 @@ class _Candidate:
         return (-self.finding.severity.rank, bool(self.fault.steers), self.fault.order)
 
 
-def findings(rule: Rule, told: Told, flow: Dataflow) -> tuple[Finding, ...]:
+def findings(rule: Rule, told: Told, context: Context) -> tuple[Finding, ...]:
     """One finding for each fault: the launches that are differentiated decide, others only inform."""
+    flow = context.dataflow
     candidates = [
         _Candidate(found.fault, _launched(rule, told, found, flow))
         for found in flow.launched_faults
@@ -71,7 +72,7 @@ def findings(rule: Rule, told: Told, flow: Dataflow) -> tuple[Finding, ...]:
     ]
     candidates += [
         _Candidate(fault, _declared(rule, told, kernel, fault, flow))
-        for kernel, fault in flow.kernel_faults
+        for kernel, fault in (flow.kernel_faults if context.asks_for(Severity.INFO) else ())
         if fault.kind in told.kinds - told.met and not told.moot(fault, kernel, None, flow)
     ]
     return wording.strongest([one.finding for one in _first_of_each(candidates, told.together)])

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable
 
 from warplint.finding import Finding
 from warplint.kernels.summary import KernelFault, KernelFaultKind
-from warplint.rule import Rule
+from warplint.rule import Context, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Kernel, Launch
 from warplint_rules import kernel_faults, wording
 
 
-def findings(rule: Rule, flow: Dataflow, instead: str, concerns: Callable[[KernelFault], bool]) -> tuple[Finding, ...]:
+def findings(
+    rule: Rule, context: Context, instead: str, concerns: Callable[[KernelFault], bool]
+) -> tuple[Finding, ...]:
     """One finding for each store to a thread's own element that other threads read as their neighbour."""
 
     def moot(fault: KernelFault, kernel: Kernel | None, launch: Launch | None, flow: Dataflow) -> bool:
@@ -22,7 +24,7 @@ def findings(rule: Rule, flow: Dataflow, instead: str, concerns: Callable[[Kerne
 
     kinds = frozenset((KernelFaultKind.NEIGHBOUR_OVERWRITTEN,))
     told = kernel_faults.Told(kinds, _what, lambda fault: instead, moot=moot)
-    return kernel_faults.findings(rule, told, flow)
+    return kernel_faults.findings(rule, told, context)
 
 
 def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:

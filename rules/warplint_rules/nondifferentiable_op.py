@@ -52,7 +52,7 @@ from warplint_rules import kernel_faults, wording
 
 def detect(context: Context) -> Iterable[Finding]:
     """One finding for each operation."""
-    return kernel_faults.findings(RULE, TOLD, context.dataflow)
+    return kernel_faults.findings(RULE, TOLD, context)
 
 
 def _what(fault: KernelFault) -> str:

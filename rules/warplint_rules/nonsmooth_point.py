@@ -47,14 +47,17 @@ it is hit, and where it shows in the loss. What `wp.where` does not select is NV
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from warplint.finding import Anchor, Finding, Role, Severity
 from warplint.kernels.summary import NonsmoothPoint, PointKind
 from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
-from warplint.trace.flow.points import LaunchedPoint
 from warplint_rules import wording
+
+if TYPE_CHECKING:
+    from warplint.trace.flow.points import LaunchedPoint
 
 
 def detect(context: Context) -> Iterable[Finding]:

@@ -66,7 +66,7 @@ def detect(context: Context) -> Iterable[Finding]:
     """One finding for each storing statement."""
     flow = context.dataflow
     overwritten = destroyed.findings(RULE, Fault.IN_PLACE, flow, TOLD, _place)
-    return neighbours.merged((*overwritten, *neighbours.findings(RULE, flow, TOLD.instead, neighbours.is_parameter)))
+    return neighbours.merged((*overwritten, *neighbours.findings(RULE, context, TOLD.instead, neighbours.is_parameter)))
 
 
 def _place(overwrite: Overwrite) -> Span:

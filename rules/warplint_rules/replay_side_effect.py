@@ -72,8 +72,7 @@ from warplint_rules import kernel_faults, wording
 
 def detect(context: Context) -> Iterable[Finding]:
     """One finding for each atomic, and for each store that is run again."""
-    flow = context.dataflow
-    return wording.strongest((*kernel_faults.findings(RULE, TOLD, flow), *kernel_faults.findings(RULE, STORED, flow)))
+    return wording.strongest([each for told in (TOLD, STORED) for each in kernel_faults.findings(RULE, told, context)])
 
 
 def _what(fault: KernelFault) -> str:

@@ -58,7 +58,7 @@ def detect(context: Context) -> Iterable[Finding]:
     """One finding for each storing statement."""
     flow = context.dataflow
     overwritten = destroyed.findings(RULE, Fault.STRUCT, flow, TOLD, _place)
-    return neighbours.merged((*overwritten, *neighbours.findings(RULE, flow, TOLD.instead, neighbours.is_field)))
+    return neighbours.merged((*overwritten, *neighbours.findings(RULE, context, TOLD.instead, neighbours.is_field)))
 
 
 def _place(overwrite: Overwrite) -> Span:

@@ -57,7 +57,7 @@ from warplint_rules import kernel_faults
 
 def detect(context: Context) -> Iterable[Finding]:
     """One finding for each singular operation."""
-    return kernel_faults.findings(RULE, TOLD, context.dataflow)
+    return kernel_faults.findings(RULE, TOLD, context)
 
 
 def _what(fault: KernelFault) -> str:
