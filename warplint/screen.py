@@ -14,6 +14,7 @@ from warplint.hygiene.unused_suppression import UNUSED_SUPPRESSION, no_such_rule
 from warplint.rule import Rule
 from warplint.source import Unreadable
 from warplint.suppression import NOTHING, PREFIX, Form, Suppression, Suppressions, names, suppressions
+from warplint.syntax import walk
 
 if TYPE_CHECKING:
     from warplint.project import Project
@@ -175,7 +176,7 @@ class Screen:
     def _reached(self, path: str, comment: Suppression, reached: Reached) -> bool:
         """Whether a trace went through the function (or the top level) that the comment stands in."""
         name = TOP_LEVEL
-        for node in ast.walk(self._project.module(path).tree):  # breadth first: the innermost function comes last
+        for node in walk(self._project.module(path).tree):  # breadth first: the innermost function comes last
             if isinstance(node, _FUNCTIONS) and node.lineno <= comment.line <= (node.end_lineno or 0):
                 name = node.name
         return (path, name) in reached

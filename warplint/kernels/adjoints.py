@@ -7,6 +7,8 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from warplint.syntax import walk
+
 
 @dataclass(frozen=True)
 class AdjointText:
@@ -26,7 +28,7 @@ def adjoint_of(node: ast.FunctionDef) -> AdjointText:
     parameters = tuple(argument.arg for argument in (*node.args.posonlyargs, *node.args.args))
     mentioned: set[str] = set()
     assigned: dict[str, list[tuple[ast.stmt, str | None]]] = {}
-    for each in ast.walk(node):
+    for each in walk(node):
         if isinstance(each, ast.Subscript):
             mentioned.add(_root(each) or "")
         elif isinstance(each, ast.Attribute) and each.attr == "grad" and isinstance(each.value, ast.Name):

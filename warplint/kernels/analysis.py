@@ -30,6 +30,7 @@ from warplint.kernels.types import Kind, Type
 from warplint.kernels.values import Value, members, union
 from warplint.names import dotted
 from warplint.source import span_of
+from warplint.syntax import walk
 
 LONGEST_TEXT = 60
 """Operations are quoted up to this many characters."""
@@ -71,7 +72,7 @@ def _free_names(node: ast.FunctionDef) -> tuple[str, ...]:
     """The dotted names in a function that may mean something outside it."""
     names: dict[str, None] = {}
     own = {argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-    for each in ast.walk(node):
+    for each in walk(node):
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
             own.add(each.id)
         name = dotted(each) if isinstance(each, (ast.Name, ast.Attribute)) else None

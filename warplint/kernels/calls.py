@@ -14,6 +14,7 @@ from warplint.kernels.summary import Cut, StoreKind
 from warplint.kernels.types import COMPOSITES, Kind, Type
 from warplint.kernels.values import ABSENT, NOTHING, Place, Sign, Value, joined, members, needing
 from warplint.names import dotted
+from warplint.syntax import walk
 
 ZERO_AT_MOST, OVERFLOW_FROM = 1e-2, 5.0
 """Numbers in a condition that may guard an operand against zero, or an exponential against overflow."""
@@ -300,7 +301,7 @@ class Calls(Functions):
 
 def _speaks_of_zero(test: ast.expr) -> bool:
     """Whether a condition compares with zero, or with a number that nobody sees in it: not with, say, 1.0."""
-    constants = [each.value for each in ast.walk(test) if isinstance(each, ast.Constant)]
+    constants = [each.value for each in walk(test) if isinstance(each, ast.Constant)]
     numbers = [abs(value) for value in constants if isinstance(value, (int, float))]
     return all(number <= ZERO_AT_MOST or number >= OVERFLOW_FROM for number in numbers)
 

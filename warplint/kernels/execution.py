@@ -89,15 +89,26 @@ class Environment:
     """``break``, ``continue`` or ``return``: what is on its way."""
 
 
+def parameter_types(source: KernelSource) -> Mapping[str, Type]:
+    """The types of a kernel's parameters, by name."""
+    arguments = source.node.args
+    return {
+        parameter.arg: types.annotated(parameter.annotation, source.scope)
+        for parameter in (*arguments.posonlyargs, *arguments.args)
+    }
+
+
 @dataclass
 class Execution:
-    """One thread of one launch. ``arguments`` by path: numbers, tuples, :class:`Bound` arrays.
+    """One thread of one launch. ``types``: those of the parameters, the same for all threads (:func:`parameter_types`).
+    ``arguments`` by path: numbers, tuples, :class:`Bound` arrays.
 
     ``met`` is told of operations that stand at a point without derivative, of loops that are left early, and of the
     ``break``s and ``continue``s that are reached.
     """
 
     source: KernelSource
+    types: Mapping[str, Type]
     arguments: Mapping[str, object]
     thread: Index
     budget: Budget
@@ -112,9 +123,8 @@ class Execution:
         """Execute the kernel's body; raises :class:`Stuck` and :class:`Spent`."""
         source = self.source
         environment = Environment(source.scope, source.path, source.lines)
-        for parameter in (*source.node.args.posonlyargs, *source.node.args.args):
-            of = types.annotated(parameter.annotation, source.scope)
-            environment.locals[parameter.arg] = self._argument(parameter.arg, of)
+        for name, of in self.types.items():
+            environment.locals[name] = self._argument(name, of)
         self._block(source.node.body, environment)
 
     def _argument(self, path: str, of: Type) -> Value:

@@ -17,6 +17,7 @@ from warplint.kernels.source import text_of
 from warplint.kernels.summary import Cut, KernelFault, KernelFaultKind, Read, StoreKind
 from warplint.kernels.types import Kind
 from warplint.kernels.values import members, union
+from warplint.syntax import walk
 
 _STOPPED = {
     Cut.FLAT: KernelFaultKind.FLAT,
@@ -165,7 +166,7 @@ def _shared(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:
 
 def _selects(test: ast.AST) -> bool:
     """Whether a condition may let a single thread pass: it asks for equality."""
-    operators = (each for node in ast.walk(test) if isinstance(node, ast.Compare) for each in node.ops)
+    operators = (each for node in walk(test) if isinstance(node, ast.Compare) for each in node.ops)
     return any(isinstance(each, (ast.Eq, ast.NotEq)) for each in operators)
 
 

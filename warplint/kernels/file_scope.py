@@ -25,6 +25,7 @@ from warplint.kernels.source import (
 from warplint.names import ImportTable, dotted, public_name
 from warplint.project import Module, Project
 from warplint.source import Unreadable
+from warplint.syntax import walk
 
 _FOLDABLE = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Name, ast.Attribute, ast.Call, ast.Tuple, ast.List)
 _DEPTH = 12
@@ -139,7 +140,7 @@ class FileScope:
 
     def _custom(self, name: str, kind: str) -> Function | None:
         """The function that ``@wp.func_grad(name)`` or ``@wp.func_replay(name)`` decorates."""
-        for statement in ast.walk(self._module.tree):
+        for statement in walk(self._module.tree):
             if isinstance(statement, ast.FunctionDef):
                 decorator = self._decorator(statement, kind)
                 if isinstance(decorator, ast.Call) and decorator.args and dotted(decorator.args[0]) == name:
@@ -243,9 +244,7 @@ def _enclosing(body: Iterable[ast.stmt], line: int | None) -> list[Enclosing]:
         if not node.lineno <= line <= end:
             continue
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno < line:
-            inner = any(
-                isinstance(child, (ast.FunctionDef, ast.ClassDef)) for child in ast.walk(node) if child is not node
-            )
+            inner = any(isinstance(child, (ast.FunctionDef, ast.ClassDef)) for child in walk(node) if child is not node)
             if inner:
                 found.append(node)
             todo = list(node.body)

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from warplint.syntax import walk
+
 
 @dataclass
 class Names:
@@ -49,7 +51,7 @@ def facts_of(loop: ast.For | ast.While) -> LoopFacts:
     if isinstance(loop, ast.While):
         _read(loop.test, names)
     _block(loop.body, names)
-    nodes = list(ast.walk(loop))
+    nodes = list(walk(loop))
     statics = tuple(each for each in nodes if isinstance(each, ast.Call) and _last_name(each.func) == "static")
     carried = frozenset(names.exposed & names.assigned)
     returns = tuple(each for each in nodes if isinstance(each, ast.Return))
@@ -71,9 +73,9 @@ def _replaced(nodes: Sequence[ast.AST]) -> set[str]:
     for node in nodes:
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            stored = {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+            stored = {each.id for target in targets for each in walk(target) if isinstance(each, ast.Name)}
             if is_sum(node):
-                read = Counter(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+                read = Counter(each.id for each in walk(node) if isinstance(each, ast.Name))
                 stored = {name for name in stored if read[name] > (1 if isinstance(node, ast.AugAssign) else 2)}
             found |= stored
     return found
@@ -82,7 +84,7 @@ def _replaced(nodes: Sequence[ast.AST]) -> set[str]:
 @functools.lru_cache(maxsize=4096)
 def assigned_in_loops(function: ast.AST) -> frozenset[str]:
     """The locals that some loop in a function assigns, unless it is as short as to be unrolled anyway."""
-    loops = (each for each in ast.walk(function) if isinstance(each, (ast.For, ast.While)) and not _is_short(each))
+    loops = (each for each in walk(function) if isinstance(each, (ast.For, ast.While)) and not _is_short(each))
     return frozenset().union(*(facts_of(loop).assigned for loop in loops))
 
 
@@ -175,9 +177,9 @@ def _branch(node: ast.If, names: Names) -> None:
         names.under = {each: what for each, what in names.under.items() if each in inner.under}
         _absorb(inner, names)
     names.certain |= set.intersection(*ends)
-    read = {each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)}
-    assigned = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    if not read & assigned and not any(isinstance(each, (ast.Call, ast.Subscript)) for each in ast.walk(node.test)):
+    read = {each.id for each in walk(node.test) if isinstance(each, ast.Name)}
+    assigned = {each.id for each in walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    if not read & assigned and not any(isinstance(each, (ast.Call, ast.Subscript)) for each in walk(node.test)):
         names.under[test] = known | ends[0]
 
 
@@ -209,6 +211,6 @@ def _words(text: str) -> set[str]:
 
 
 def _read(node: ast.AST, names: Names) -> None:
-    for each in ast.walk(node):
+    for each in walk(node):
         if isinstance(each, ast.Name) and each.id not in names.certain:
             names.exposed.add(each.id)

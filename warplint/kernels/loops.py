@@ -21,6 +21,7 @@ from warplint.kernels.operations import Condition, End, Environment, Exit, LoopE
 from warplint.kernels.summary import BY_REFERENCE, LEFT_BEHIND, OUT_OF_ORDER, SKIPPED, StoreKind
 from warplint.kernels.types import Kind
 from warplint.kernels.values import ABSENT, Sign, Value, constant, members, needing, union
+from warplint.syntax import walk
 
 MOST_PASSES = 6
 """Joining passes over a loop's body before the fixpoint is taken as reached; sets only grow, two or three suffice."""
@@ -99,7 +100,7 @@ class Loops(Calls):
         """A ``wp.static`` that could not be evaluated at declaration, since it reads locals, forces unrolling."""
         target = node.target.id if isinstance(node.target, ast.Name) else ""
         for call in facts_of(node).statics:
-            read = {name.id for name in ast.walk(call) if isinstance(name, ast.Name)}
+            read = {name.id for name in walk(call) if isinstance(name, ast.Name)}
             if self.builtin_of(call.func) == "static" and (target in read or not read.isdisjoint(self.frame.locals)):
                 return True
         return False
@@ -349,7 +350,7 @@ class Loops(Calls):
         tokens = (token for token in self.ledger.tokens if token.kind is TokenKind.READ and token.loops & loop.bit)
         reads = [(token.path, token.node) for token in tokens]
         for record in self.ledger.stores[since.stores :]:
-            own = set(ast.walk(record.node)) if is_sum(record.node) else set()
+            own = set(walk(record.node)) if is_sum(record.node) else set()
             again = record.kind is StoreKind.STORE and not own and not record.varies & loop.bit
             built_on = any(path == record.path and node not in own for path, node in reads)
             if built_on or (again and record.value.varies & loop.bit):

@@ -86,6 +86,7 @@ _GENERIC = {
 }
 
 
+@functools.lru_cache(maxsize=512)
 def named(name: str) -> Type | None:
     """The type that a bare name of Warp means: ``vec3d``, ``float64``, ``spatial_vector``; None if it is no type."""
     scalar = _SCALARS.get(name)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from warplint.finding import Span
 from warplint.kernels.source import Builtin, Constant, Function, KernelSource, Scope
+from warplint.names import dotted
 from warplint.source import span_of
+from warplint.syntax import walk
 
 WITH_ADJOINT = 300
 FORWARD_ONLY = 100
@@ -71,23 +74,30 @@ class _Body:
     max_unroll: int | None
     lines: Sequence[str] | None
 
+    @cached_property
+    def _nodes(self) -> tuple[ast.AST, ...]:
+        return tuple(walk(self.node))
+
+    @cached_property
+    def _locals(self) -> frozenset[str]:
+        return frozenset(
+            each.id for each in self._nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        )
+
     def functions_called(self) -> Iterator[Function]:
         """The project's functions among the callees."""
-        for item in ast.walk(self.node):
-            if isinstance(item, ast.Call) and isinstance(item.func, (ast.Name, ast.Attribute)):
-                meaning = self.scope.resolve(ast.unparse(item.func))
-                if isinstance(meaning, Function):
-                    yield from (meaning, *meaning.overloads)
+        for name in dict.fromkeys(dotted(each.func) for each in self._nodes if isinstance(each, ast.Call)):
+            meaning = self.scope.resolve(name) if name is not None else None
+            if isinstance(meaning, Function):
+                yield from (meaning, *meaning.overloads)
 
     def outermost_loops(self) -> Iterator[ast.For]:
         """The loops of the body that Warp unrolls and that stand in no other such loop."""
-        waiting: list[ast.AST] = list(reversed(self.node.body))
-        while waiting:
-            item = waiting.pop()
-            if isinstance(item, ast.For) and self.trips(item) > 1:
-                yield item
-            else:
-                waiting.extend(reversed(list(ast.iter_child_nodes(item))))
+        within: set[ast.AST] = set()
+        for loop in self._nodes:  # breadth first: what is around comes first
+            if isinstance(loop, ast.For) and loop not in within and self.trips(loop) > 1:
+                within.update(each for each in walk(loop) if isinstance(each, ast.For))
+                yield loop
 
     def weight(self, nodes: Sequence[ast.AST]) -> tuple[int, int]:
         """How often the innermost body is written out, and the operations of all copies."""
@@ -122,7 +132,8 @@ class _Body:
         if isinstance(node, ast.Constant):
             return node.value if type(node.value) is int else None
         if isinstance(node, (ast.Name, ast.Attribute)):
-            meaning = self.scope.resolve(ast.unparse(node)) if not self._is_local(node) else None
+            name = dotted(node)
+            meaning = self.scope.resolve(name) if name is not None and not self._is_local(node) else None
             return meaning.value if isinstance(meaning, Constant) and type(meaning.value) is int else None
         return None
 
@@ -131,23 +142,19 @@ class _Body:
         return any(
             isinstance(item, ast.Call)
             and self._is_builtin(item.func, "static")
-            and any(isinstance(name, ast.Name) and self._is_local(name) for name in ast.walk(item))
-            for item in ast.walk(loop)
+            and any(isinstance(name, ast.Name) and self._is_local(name) for name in walk(item))
+            for item in walk(loop)
         )
 
     def _is_builtin(self, node: ast.expr, name: str) -> bool:
-        if not isinstance(node, (ast.Name, ast.Attribute)):
-            return False
-        return self.scope.resolve(ast.unparse(node)) == Builtin(name)
+        called = dotted(node)
+        return called is not None and self.scope.resolve(called) == Builtin(name)
 
     def _is_local(self, node: ast.Name | ast.Attribute) -> bool:
         head: ast.expr = node
         while isinstance(head, ast.Attribute):
             head = head.value
-        return isinstance(head, ast.Name) and any(
-            isinstance(item, ast.Name) and item.id == head.id and isinstance(item.ctx, ast.Store)
-            for item in ast.walk(self.node)
-        )
+        return isinstance(head, ast.Name) and head.id in self._locals
 
 
 def _breaks(body: Sequence[ast.stmt]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from warplint.finding import Span
 from warplint.project import Project
 from warplint.source import Unreadable
+from warplint.syntax import walk
 
 Lines = tuple[int, int]
 """First and last line."""
@@ -42,7 +43,7 @@ class Enclosing:
 
 
 def _lines(tree: ast.Module, kinds: tuple[type[ast.AST], ...]) -> Iterator[Lines]:
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, kinds):
             first: int = node.lineno  # type: ignore[attr-defined]
             yield first, getattr(node, "end_lineno", None) or first

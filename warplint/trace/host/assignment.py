@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from warplint.syntax import walk
 from warplint.trace.host import operators
 from warplint.trace.host.lookup import look_up
 from warplint.trace.host.machine import Frame, Machine
@@ -175,7 +176,7 @@ def _is_fresh_list(target: ast.expr, source: ast.expr) -> bool:
     """``args = [a, b]``: a new list is made of other names, nothing in the old one is moved about."""
     if isinstance(target, (ast.Tuple, ast.List)) or not isinstance(source, (ast.List, ast.Tuple)):
         return False
-    return not any(ast.unparse(target) == ast.unparse(part) for part in ast.walk(source) if isinstance(part, ast.expr))
+    return not any(ast.unparse(target) == ast.unparse(part) for part in walk(source) if isinstance(part, ast.expr))
 
 
 def _pairs(target: ast.expr, source: ast.expr, value: Value) -> list[tuple[ast.expr, Value]]:

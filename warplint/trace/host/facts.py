@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from warplint.syntax import walk
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
@@ -150,7 +152,7 @@ def free_names(node: ast.FunctionDef) -> frozenset[str]:
     read: set[str] = set()
     bound = {argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
     for statement in node.body:
-        for item in ast.walk(statement):
+        for item in walk(statement):
             if isinstance(item, ast.Name):
                 (read if isinstance(item.ctx, ast.Load) else bound).add(item.id)
     return frozenset(read - bound)
@@ -162,11 +164,11 @@ def names_bound_otherwise(node: ast.FunctionDef) -> frozenset[str]:
     bound = {parameter.arg for parameter in parameters if _is_scalar(parameter.annotation)}
     read, assigned = set(), set()
     for statement in node.body:
-        for item in ast.walk(statement):
+        for item in walk(statement):
             if isinstance(item, ast.For) and isinstance(item.target, ast.Name):
                 bound.add(item.target.id)
             elif isinstance(item, ast.Assign):
-                assigned |= {name.id for target in item.targets for name in ast.walk(target) if _is_stored(name)}
+                assigned |= {name.id for target in item.targets for name in walk(target) if _is_stored(name)}
             elif isinstance(item, ast.Name):
                 read.add(item.id)
     return frozenset(bound & read - assigned)
@@ -185,7 +187,7 @@ def _is_scalar(annotation: ast.expr | None) -> bool:
 def grows(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     """Whether something may grow in a loop's body: by a method, by ``+=``, by a new key, by a call that may do it."""
     for statement in loop.body:
-        for item in ast.walk(statement):
+        for item in walk(statement):
             if isinstance(item, ast.Attribute) and item.attr in _GROWING:
                 return True
             if isinstance(item, (ast.Yield, ast.YieldFrom, ast.FunctionDef, ast.ClassDef)):
@@ -224,7 +226,7 @@ def may_hold_kernels(tree: ast.Module) -> bool:
     """Whether anything in a file's text could put a kernel or a function into the file's module."""
     return any(
         (node.attr if isinstance(node, ast.Attribute) else node.id) in _HOLDING
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, (ast.Attribute, ast.Name))
     )
 
@@ -235,7 +237,7 @@ def is_under_condition(tree: ast.Module, line: int) -> bool:
         isinstance(item, (ast.If, ast.IfExp))
         and item.lineno <= line <= (item.end_lineno or 0)
         and not (isinstance(item, ast.If) and "__name__" in ast.unparse(item.test))
-        for item in ast.walk(tree)
+        for item in walk(tree)
     )
 
 
@@ -243,11 +245,11 @@ def static_calls(node: ast.FunctionDef) -> tuple[ast.expr, ...]:
     """The arguments of ``wp.static(…)`` in a kernel that call something themselves."""
     return tuple(
         item.args[0]
-        for item in ast.walk(node)
+        for item in walk(node)
         if isinstance(item, ast.Call)
         and (item.func.attr if isinstance(item.func, ast.Attribute) else getattr(item.func, "id", "")) == "static"
         and item.args
-        and any(isinstance(inner, ast.Call) for inner in ast.walk(item.args[0]))
+        and any(isinstance(inner, ast.Call) for inner in walk(item.args[0]))
     )
 
 
@@ -271,14 +273,14 @@ def is_open(annotation: ast.expr | None) -> bool:
 def takes_modulo(index: ast.expr) -> bool:
     """Whether an index is taken modulo something: a ring, or two buffers in turn."""
     wrapping = (ast.Mod, ast.BitAnd, ast.BitXor)
-    return any(isinstance(item, ast.BinOp) and isinstance(item.op, wrapping) for item in ast.walk(index))
+    return any(isinstance(item, ast.BinOp) and isinstance(item.op, wrapping) for item in walk(index))
 
 
 def rings_of(loop: ast.For | ast.AsyncFor | ast.While) -> tuple[ast.expr, ...]:
     """The names and attributes that a loop's body indexes modulo something."""
     found: dict[str, ast.expr] = {}
     for statement in loop.body:
-        for item in ast.walk(statement):
+        for item in walk(statement):
             if isinstance(item, ast.Subscript) and _is_path(item.value) and takes_modulo(item.slice):
                 found[ast.dump(item.value)] = item.value
     return tuple(found.values())
@@ -310,7 +312,7 @@ def mentions(node: ast.AST | Iterable[ast.AST], names: frozenset[str]) -> bool:
     """Whether a name or attribute among ``names`` occurs anywhere below."""
     roots = [node] if isinstance(node, ast.AST) else list(node)
     for root in roots:
-        for item in ast.walk(root):
+        for item in walk(root):
             if isinstance(item, ast.Attribute) and item.attr in names:
                 return True
             if isinstance(item, ast.Name) and item.id in names:

@@ -41,6 +41,7 @@ from warplint.trace.host.facts import (
 from warplint.trace.host.held import Held
 from warplint.trace.host.memory import ArrayValue, Memory, Shape, arrays_in
 from warplint.trace.host.values import (
+    Deferred,
     Environment,
     Generator,
     KernelValue,
@@ -56,6 +57,8 @@ from warplint.trace.log import EventLog
 from warplint.trace.settings import TraceSettings
 
 E = TypeVar("E", bound=Event)
+
+_UNBOUND = object()
 
 
 class BudgetExceeded(Exception):
@@ -319,7 +322,11 @@ class Machine:
     # -- running ---------------------------------------------------------------------------------------------------
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
-        """The value of an expression."""
+        """The value of an expression; that of a name bound in this very scope without a further call."""
+        if type(node) is ast.Name:
+            value = frame.environment.variables.get(node.id, _UNBOUND)
+            if value is not _UNBOUND and type(value) is not Deferred:
+                return value
         return self._evaluators[type(node)](self, frame, node)
 
     def execute(self, statements: Sequence[ast.stmt], frame: Frame) -> Signal | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from warplint.project import Module
+from warplint.syntax import walk
 from warplint.trace.events import Interlude
 from warplint.trace.host.facts import line_numbers
 from warplint.trace.host.lookup import global_value
@@ -83,7 +84,7 @@ def _outermost_callers(openers: Sequence[Root], others: Sequence[Root]) -> Itera
 
 def _called(node: Definition) -> set[str]:
     """The bare names of what a function's body calls: functions and methods, told without types."""
-    calls = (item.func for item in ast.walk(node) if isinstance(item, ast.Call))
+    calls = (item.func for item in walk(node) if isinstance(item, ast.Call))
     return {
         callee.id if isinstance(callee, ast.Name) else callee.attr
         for callee in calls
@@ -103,7 +104,7 @@ def _functions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef | None, Definiti
 
 def opens_tape(node: Definition) -> bool:
     """Whether ``Tape(`` is called or a ``with …tape`` stands in the body, nested functions included."""
-    for item in ast.walk(node):
+    for item in walk(node):
         if isinstance(item, ast.Call):
             name = item.func.attr if isinstance(item.func, ast.Attribute) else getattr(item.func, "id", "")
             if name == "Tape":

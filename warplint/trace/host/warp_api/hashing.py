@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from warplint.finding import Span
+from warplint.syntax import walk
 from warplint.trace.events import Varying
 from warplint.trace.host.facts import names_bound_otherwise
 from warplint.trace.host.machine import Frame, Machine
@@ -93,9 +94,7 @@ def _made_at(function: Function, name: str) -> Span | None:
     """The first assignment to a name in the function's file."""
     module = function.module.module
     made = (
-        item
-        for item in ast.walk(module.tree)
-        if isinstance(item, (ast.Assign, ast.AnnAssign)) and name in _assigned(item)
+        item for item in walk(module.tree) if isinstance(item, (ast.Assign, ast.AnnAssign)) and name in _assigned(item)
     )
     return next((module.span(item) for item in made), None)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from warplint.kernels.screen import has_fault_trigger
+from warplint.syntax import walk
 from warplint.trace import events
 from warplint.trace.host.facts import is_open
 from warplint.trace.host.machine import Call, Frame, Machine
@@ -150,7 +151,7 @@ def _captured(machine: Machine, function: Function, node: ast.FunctionDef) -> di
 def _names_own_class(function: Function, node: ast.FunctionDef) -> bool:
     """Whether a parameter's type is a class of the program's: one called ``Scalar`` is no type variable of Warp's."""
     annotations = [parameter.annotation for parameter in node.args.args if parameter.annotation is not None]
-    names = {item.id for each in annotations for item in ast.walk(each) if isinstance(item, ast.Name)}
+    names = {item.id for each in annotations for item in walk(each) if isinstance(item, ast.Name)}
     scope: Environment | None = function.closure
     while scope is not None:
         if any(isinstance(scope.variables.get(name), Class) and is_open(ast.Name(name)) for name in names):
@@ -184,7 +185,7 @@ def _values_read(machine: Machine, function: Function, node: ast.FunctionDef) ->
 def _attributes_read(node: ast.FunctionDef, name: str) -> set[str]:
     return {
         item.attr
-        for item in ast.walk(node)
+        for item in walk(node)
         if isinstance(item, ast.Attribute) and isinstance(item.value, ast.Name) and item.value.id == name
     }
 
@@ -283,9 +284,11 @@ def _function_print(function: Function, depth: int) -> str:
 def captured_values(function: Function) -> dict[str, Value]:
     """The values of enclosing functions that a function's body uses, as they are now, in the order of their names."""
     node = function.node
-    names = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
-    captured: dict[str, Value] = {}
     scope: Environment | None = function.closure
+    if scope is None or scope.parent is None:
+        return {}
+    names = {item.id for item in walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
+    captured: dict[str, Value] = {}
     while scope is not None and scope.parent is not None:
         for name in names & scope.variables.keys() - captured.keys():
             captured[name] = scope.variables[name]
@@ -306,12 +309,12 @@ def _is_stable(machine: Machine, function: Function, captured: Mapping[str, Valu
 
 def _is_remembered(function: Function) -> bool:
     """Whether it is defined in a function whose results are kept (``lru_cache``): what makes kernels on demand."""
-    node = function.node
-    return any(
+    node, module = function.node, function.module.module
+    return b"cache" in module.source.data and any(
         isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef))
         and item.lineno < node.lineno <= (item.end_lineno or 0)
         and any("cache" in ast.unparse(decorator) for decorator in item.decorator_list)
-        for item in ast.walk(function.module.module.tree)
+        for item in walk(module.tree)
     )
 
 

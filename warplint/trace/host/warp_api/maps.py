@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
+from warplint.syntax import walk
 from warplint.trace import events
 from warplint.trace.host.machine import Call, Machine
 from warplint.trace.host.memory import ArrayValue
@@ -142,7 +143,7 @@ def _written(
     node = ast.parse(text).body[0]
     assert isinstance(node, ast.FunctionDef)
     here = machine.frame.node
-    for item in ast.walk(node):
+    for item in walk(node):
         if hasattr(item, "lineno"):
             ast.copy_location(item, here)
     frame = machine.frame
@@ -163,7 +164,7 @@ def _values_read(function: Function, module: WarpModule) -> str:
     are now: those of a loop in the same call change, those of a later call are never looked at. What a ``wp.func``
     reads is taken over once.
     """
-    names = {item.id for item in ast.walk(function.node) if isinstance(item, ast.Name)}
+    names = {item.id for item in walk(function.node) if isinstance(item, ast.Name)}
     values: dict[str, Value] = {}
     module.mapped_in = module.mapped_in or function.closure
     scope: Environment | None = module.mapped_in

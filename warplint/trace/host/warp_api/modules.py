@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from warplint.syntax import walk
 from warplint.trace import events
 from warplint.trace.host.facts import is_under_condition, may_hold_kernels
 from warplint.trace.host.machine import Call, Machine
@@ -310,7 +311,7 @@ _DEFAULT_CACHE = re.compile(r"\.cache/warp\b")
 
 def _texts_in(node: ast.expr) -> str:
     """The strings of an expression in order, as the parts of a path: ``Path.home() / ".cache" / "warp"``."""
-    texts = [item for item in ast.walk(node) if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+    texts = [item for item in walk(node) if isinstance(item, ast.Constant) and isinstance(item.value, str)]
     return "/".join(str(item.value) for item in sorted(texts, key=lambda item: (item.lineno, item.col_offset)))
 
 
