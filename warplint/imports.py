@@ -31,9 +31,14 @@ class ImportClosure:
         self._direct: dict[Module, tuple[Module, ...]] = {}
         self._digests: dict[Module, bytes] = {}
         self._names: dict[Module, frozenset[str]] = {}
+        self._all: dict[Module, tuple[Module, ...]] = {}
+        self._unnamed: dict[Module, tuple[int, tuple[str, ...]]] = {}
 
     def of(self, module: Module) -> tuple[Module, ...]:
         """The module and all that it imports, directly or not, in an order that depends on the files alone."""
+        known = self._all.get(module)
+        if known is not None:
+            return known
         found = {module: None}
         todo = [module]
         while todo:
@@ -41,7 +46,8 @@ class ImportClosure:
                 if imported not in found:
                     found[imported] = None
                     todo.append(imported)
-        return tuple(found)
+        self._all[module] = result = tuple(found)
+        return result
 
     def digest(self, module: Module) -> bytes:
         """What tells this content of :meth:`of`, and the names it is imported by, from any other.
@@ -65,6 +71,15 @@ class ImportClosure:
         names = self._names.get(module)
         if names is None:
             names = self._names[module] = frozenset(imported_names(module))
+        return names
+
+    def unnamed(self, module: Module) -> tuple[str, ...]:
+        """The names that were looked up for the file until now, and that none of its import statements has."""
+        asked = self._project.looked_up(module)  # it only grows
+        count, names = self._unnamed.get(module, (0, ()))
+        if count != len(asked):
+            names = tuple(sorted(asked - self.names(module)))
+            self._unnamed[module] = (len(asked), names)
         return names
 
     def _imported(self, module: Module) -> tuple[Module, ...]:

@@ -64,7 +64,7 @@ def beyond(project: Project, closure: ImportClosure, entry: Module) -> Beyond:
 
 def _unnamed(project: Project, closure: ImportClosure, module: Module) -> Iterator[tuple[str, Module | None]]:
     """What was looked up for a file under names that none of its import statements has."""
-    for name in sorted(project.looked_up(module) - closure.names(module)):
+    for name in closure.unnamed(module):
         yield name, project.find(name, module)
 
 

@@ -55,11 +55,6 @@ _EFFECT = Probe(
 )
 
 
-def _matches(module: Module, probe: Probe) -> bool:
-    data = module.source.data
-    return b"warp" in data and probe.found_in(data)
-
-
 @dataclass(frozen=True, eq=False)
 class Module:
     """A file of the project under the name it is imported by. ``tree`` raises :class:`Unreadable`."""
@@ -138,6 +133,7 @@ class Project:
     _around: dict[Path, tuple[Path, ...]] = field(default_factory=dict, repr=False)
     _listed: dict[Path, frozenset[str]] = field(default_factory=dict, repr=False)
     _reached: dict[Probe, dict[Module, bool]] = field(default_factory=dict, repr=False)
+    _finds: dict[Probe, dict[Module, bool]] = field(default_factory=dict, repr=False)
     _looked_up: defaultdict[Module, set[str]] = field(default_factory=lambda: defaultdict(set), repr=False)
 
     @staticmethod
@@ -201,7 +197,7 @@ class Project:
         known = self._reached.setdefault(probe, {})
         for ring in rings(module, self.imported_by, known):
             below = (target for member in ring for target in self.imported_by(member))
-            found = any(_matches(member, probe) for member in ring) or any(known.get(target) for target in below)
+            found = any(self._matches(member, probe) for member in ring) or any(known.get(target) for target in below)
             known.update(dict.fromkeys(ring, found))
         return known[module]
 
@@ -214,8 +210,19 @@ class Project:
             for current in near:  # grows while it is walked, up to its bound
                 found = [target for target in self.imported_by(current) if target not in near]
                 near += found[: max(files - len(near), 0)]
-            known = self.memo[key] = any(_matches(current, probe) for current in near)
+            known = self.memo[key] = any(self._matches(current, probe) for current in near)
         return bool(known)
+
+    def finds(self, module: Module, probe: Probe) -> bool:
+        """Whether the file's own text matches; searched once."""
+        known = self._finds.setdefault(probe, {})
+        found = known.get(module)
+        if found is None:
+            found = known[module] = probe.found_in(module.source.data)
+        return found
+
+    def _matches(self, module: Module, probe: Probe) -> bool:
+        return module.source.mentions_warp and self.finds(module, probe)
 
     def imported_by(self, module: Module) -> tuple[Module, ...]:
         """The files that a file's import statements name, wherever in it they stand; told from its text alone."""

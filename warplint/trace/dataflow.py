@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from warplint.kernels.summary import KernelFault, StoreKind
 from warplint.trace.events import Backward, GradRead, HostRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
@@ -19,7 +20,6 @@ from warplint.trace.flow.lost_updates import LostUpdate, lost_updates
 from warplint.trace.flow.module_lives import value_in_build
 from warplint.trace.flow.operations import Operation, SummaryOf, operations_of
 from warplint.trace.flow.overwrites import Overwrite, Writes, overwrites_of, unconsumed_stores, writes_of
-from warplint.trace.flow.points import LaunchedPoint, LeftLoops, launched_points, left_loops
 from warplint.trace.flow.reachability import Reach, Regard, Rules, reach
 from warplint.trace.flow.recordings import (
     GradientLife,
@@ -37,6 +37,9 @@ from warplint.trace.flow.seed_mismatches import SeedMismatch, seed_mismatches
 from warplint.trace.flow.seeds import seeded_by_others, unseeded
 from warplint.trace.flow.stale_fills import StaleFill, stale_fills
 from warplint.trace.flow.windows import CarriedState, Tapes, carried_states
+
+if TYPE_CHECKING:
+    from warplint.trace.flow.points import LaunchedPoint, LeftLoops
 
 __all__ = ["Dataflow", "SummaryOf"]
 
@@ -258,6 +261,10 @@ class Dataflow:
     @cached_property
     def launched_points(self) -> tuple[LaunchedPoint, ...]:
         """Operations without a derivative somewhere, in recorded launches through which gradient flows."""
+        if not self.recordings:
+            return ()
+        from warplint.trace.flow.points import launched_points  # executes kernels: a tenth of the start-up time
+
         return tuple(
             point
             for recording in self.recordings
@@ -269,6 +276,8 @@ class Dataflow:
     @cached_property
     def left_loops(self) -> LeftLoops:
         """The loops that threads leave early, as far as the contents of arrays in the program's text show."""
+        from warplint.trace.flow.points import LeftLoops, left_loops
+
         if not self.recordings:
             return LeftLoops()
         return left_loops(self.recordings[-1], self.writes.operations, self.trace)

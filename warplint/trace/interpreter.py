@@ -216,7 +216,9 @@ class _Session:
             warp=self._settings.warp,
             forward_only=is_program and _only_launches(machine) and is_forward_only(self._project, self._module),
             warp_import=import_of_warp(self._module),
-            names_cuda=any(names_cuda(module) for module in machine.modules if is_beside(module, self._module)),
+            names_cuda=any(
+                names_cuda(self._project, module) for module in machine.modules if is_beside(module, self._module)
+            ),
             is_program=is_program,
             enclosing=Enclosing(self._project),
         )

@@ -64,7 +64,7 @@ class Interest(enum.Enum):
 def interest(project: Project, module: Module) -> Interest:
     """What can be learned from running the file, told from its text and that of its imports."""
     data = module.source.data
-    names_warp = b"warp" in data
+    names_warp = module.source.mentions_warp
     if names_warp and _NAMES_TAPE.found_in(data):
         return Interest.TAPES
     if project.leads_to(module, _TAPE) and _RUNS.search(data) is not None:
@@ -93,9 +93,9 @@ def is_beside(module: Module, entry: Module) -> bool:
     return os.path.abspath(module.path).startswith(folder)
 
 
-def names_cuda(module: Module) -> bool:
+def names_cuda(project: Project, module: Module) -> bool:
     """Whether a file's text names a CUDA device."""
-    return _CUDA.found_in(module.source.data)
+    return project.finds(module, _CUDA)
 
 
 def _leads_beside(project: Project, module: Module, probe: Probe) -> bool:
@@ -104,7 +104,7 @@ def _leads_beside(project: Project, module: Module, probe: Probe) -> bool:
     for current in near:  # grows while it is walked
         found = (target for target in project.imported_by(current) if target not in near)
         near += [target for target in found if is_beside(target, module)][: _NEAR - len(near)]
-    return any(b"warp" in each.source.data and probe.found_in(each.source.data) for each in near[1:])
+    return any(each.source.mentions_warp and project.finds(each, probe) for each in near[1:])
 
 
 def _sets_config(data: bytes) -> bool:

@@ -24,11 +24,12 @@ def lost_updates(
     trace: Trace, recordings: Sequence[Recording], operations: Mapping[int, Operation]
 ) -> Iterator[LostUpdate]:
     """The copies that are updated, never read, and whose original a later recording differentiates unchanged."""
-    if trace.cut:
+    if trace.cut or not any(memory.copied_from is not None for memory in trace.memories.values()):
         return
+    read = _read(trace, operations)
     for copy in trace.memories.values():
         original = trace.memories.get(copy.copied_from) if copy.copied_from is not None else None
-        if original is None or _is_read(copy.id, trace, operations):
+        if original is None or copy.id in read:
             continue
         update = _first_update(copy.id, trace)
         if update is None:
@@ -52,21 +53,18 @@ def _first_update(memory: int, trace: Trace) -> Event | None:
     )
 
 
-def _is_read(memory: int, trace: Trace, operations: Mapping[int, Operation]) -> bool:
-    """Whether anything may look at the memory: an operation, the host, code outside."""
+def _read(trace: Trace, operations: Mapping[int, Operation]) -> frozenset[int]:
+    """The memories that anything may look at: an operation, the host, code outside."""
+    read: set[int] = set()
     for event in trace.events:
         operation = operations.get(event.seq)
         if operation is not None:
-            if any(array.memory == memory for array in operation.reads):
-                return True
-            bindings = event.bindings if isinstance(event, Launch) and not operation.resolved else ()
-            if any(binding.array is not None and binding.array.memory == memory for binding in bindings):
-                return True
-        elif isinstance(event, Copy):
-            continue
-        elif not isinstance(event, (OptimiserStep, Backward)) and memory in _touched(event):
-            return True
-    return False
+            read.update(array.memory for array in operation.reads)
+            if isinstance(event, Launch) and not operation.resolved:
+                read.update(binding.array.memory for binding in event.bindings if binding.array is not None)
+        elif not isinstance(event, (Copy, OptimiserStep, Backward)):
+            read |= _touched(event)
+    return frozenset(read)
 
 
 def _touched(event: Event) -> set[int]:

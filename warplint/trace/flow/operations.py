@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from warplint.kernels.source import KernelSource
 from warplint.kernels.summary import Cut, KernelSummary, Need, Store, StoreKind
@@ -46,7 +47,7 @@ class Step:
 
     ``active`` are the arrays from which the operation's own adjoint passes gradient on (flags aside), ``depends`` all
     arrays the value truly depends on. ``covers``: nothing of the destination's old contents is left. ``order`` is the
-    number of the statement in the kernel (0 for copies and host writes).
+    number of the statement in the kernel (0 for copies and host writes). ``bound`` are the launch's arrays by path.
     """
 
     event: Event
@@ -54,7 +55,6 @@ class Step:
     kind: StoreKind
     active: tuple[Array, ...] = ()
     depends: tuple[Array, ...] = ()
-    needs: tuple[NeededRead, ...] = ()
     covers: bool = False
     order: int = 0
     store: Store | None = None
@@ -64,6 +64,20 @@ class Step:
     """It puts an element's value back where it was read."""
     read_before: bool = False
     """The launch read the destination before this store: its later steps may go back to the old contents."""
+    bound: Mapping[str, Array] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def needs(self) -> tuple[NeededRead, ...]:
+        """What the step's adjoint reads again; most steps lead to no loss, and are never asked."""
+        bound, givens = self.bound, dict[frozenset[str], frozenset[int]]()
+        found: list[NeededRead] = []
+        for need in self.store.needs if self.store is not None else ():
+            array, given = bound.get(need.read.path), givens.get(need.given)
+            if given is None:
+                given = givens[need.given] = frozenset(bound[path].memory for path in need.given if path in bound)
+            if array is not None and (given or not need.given):
+                found.append(NeededRead(array, need, given))
+        return tuple(found)
 
     @property
     def seq(self) -> int:
@@ -190,11 +204,6 @@ def _step(
         kind=store.kind,
         active=_bound(store.active, data),
         depends=_bound(store.depends | store.active, data),
-        needs=tuple(
-            NeededRead(data[need.read.path], need, frozenset(data[path].memory for path in need.given if path in data))
-            for need in store.needs
-            if need.read.path in data and (not need.given or any(path in data for path in need.given))
-        ),
         covers=_covers(store, dest, memories),
         order=store.order,
         store=store,
@@ -204,6 +213,7 @@ def _step(
         ),
         changes_nothing=store.copied in data and data[store.copied].memory == dest.memory,
         read_before=first_reads.get(dest.memory, store.order) < store.order,
+        bound=data,
     )
 
 

@@ -128,7 +128,7 @@ def overwrites_of(
 ) -> Iterator[Overwrite]:
     """The destroyed values of one recording; what the operations ``repeats`` store is there already."""
     for position, step in recording.window.on_tape():
-        if recording.is_old(step.seq):  # the re-entry of the tape is the fault then
+        if recording.is_old(step.seq) or not possible.matters[position]:  # the re-entry of the tape is the fault then
             continue
         for read in step.needs:
             if not is_needed(read, position, possible):

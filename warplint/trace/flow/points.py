@@ -16,7 +16,7 @@ from warplint.finding import Span
 from warplint.kernels import types
 from warplint.kernels.arithmetic import single
 from warplint.kernels.contents import Contents, Unseen
-from warplint.kernels.execution import Budget, Execution, Nudge, Spent, Stuck
+from warplint.kernels.execution import Budget, Execution, Nudge, Spent, Stuck, parameter_types
 from warplint.kernels.handles import Bound
 from warplint.kernels.summary import KernelSummary, NonsmoothPoint, PointKind
 from warplint.trace.events import Alias, Array, Copy, Event, HostWrite, Launch, Memory, Opaque, Trace
@@ -263,9 +263,11 @@ def _launch(event: Launch, summary: KernelSummary | None, state: _State, terms: 
         elif binding.value is not None and not binding.from_host:
             arguments[binding.path] = binding.value
     complete = event.complete and summary.complete
+    of = parameter_types(summary.source)
     for thread in _threads(event):
         execution = Execution(
             summary.source,
+            of,
             arguments,
             thread,
             terms.budget,
