@@ -184,6 +184,25 @@ seconds = 2.5
     assert counted(text, "range(self.unheard_of)") == {}
 
 
+def test_small_numbers_of_one_program_fit_each_other() -> None:
+    text = """
+FRAMES, SUBSTEPS = 20, 5
+ring = [make() for _ in range(100)]
+states = [make() for _ in range(102)]
+last = states[101]
+
+@wp.kernel
+def shift(a: A):
+    a[wp.tid()] = 100.0 + 20 * a[101]
+"""
+    counts = "range(FRAMES)", "range(SUBSTEPS)", "range(100)", "range(102)"
+    assert counted(text, *counts) == {5: 3, 20: 8, 100: 24, 102: 26}
+    expressions = [ast.parse(count, mode="eval").body for count in ("range(101)", "range(20)")]
+    tree = ast.parse(text)
+    replaced = sorted(literal.lineno for literal in small_numbers([tree], expressions) if literal.value == 101)
+    assert replaced == [1, 5]
+
+
 COUNTED_BY_THE_CALLER = """
     def rollout(frames):
         x, loss = make(), make(1)

@@ -10,11 +10,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
 
 _FEWEST = 3
 """What happens from one round to the next shows in three of them."""
 _GAP = 4
 """Numbers that lie as close together or closer keep their distance."""
+_EVERYDAY = 16
+"""Numbers up to here stand for many things in one program."""
 _KERNELS = frozenset({"kernel", "func", "func_native", "func_grad", "func_replay"})
 _SEEN_THROUGH = frozenset(
     {"range", "trange", "int", "round", "ceil", "floor", "min", "max", "abs", "enumerate", "list", "tqdm", "constant"}
@@ -25,29 +28,39 @@ _SEEN_THROUGH = frozenset(
 def small_numbers(trees: Sequence[ast.Module], counts: Iterable[ast.expr]) -> Mapping[ast.Constant, int]:
     """The literals that decide the expressions ``counts``, and what to put in their place; empty where none is large.
 
-    Literals are found by name, through assignments, defaults, arguments of calls and of ``add_argument``.
+    Literals are found by name, through assignments, defaults, arguments of calls and of ``add_argument``. A number
+    that is no everyday one means the same wherever it stands: ``states[4800]`` behind ``range(4800)``.
     """
     definitions = _Definitions()
     for tree in trees:
         definitions.collect(tree)
-    literals = set(definitions.deciding(counts)) - set(definitions.read_by_kernels())
-    large = {
-        literal: literal.value
-        for literal in literals
-        if isinstance(literal.value, int) and not isinstance(literal.value, bool) and literal.value > _FEWEST + 1
-    }
-    small = dict(_shrunk(sorted(set(large.values()))))
-    return {literal: small[value] for literal, value in large.items()}
+    fixed = set(definitions.read_by_kernels())
+    deciding = {literal for literal in definitions.deciding(counts) if literal not in fixed and _count(literal) > 0}
+    small = _shrunk({_count(literal) for literal in deciding})
+    same = {literal for literal in definitions.literals if _count(literal) > _EVERYDAY and literal not in fixed}
+    return {literal: small[_count(literal)] for literal in deciding | same if _count(literal) in small}
 
 
-def _shrunk(values: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Smaller numbers in the same order: near ones stay as near, even ones even, odd ones odd."""
-    previous, taken = 0, 0
-    for value in values:
-        small = taken + min(value - previous, _GAP) if taken else _FEWEST + (value + 1) % 2
-        small += (small - value) % 2
-        previous, taken = value, small
-        yield value, min(small, value)
+def _count(literal: ast.Constant) -> int:
+    """The number that a literal is, where it is a large one; else 0."""
+    value = literal.value
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > _FEWEST + 1 else 0
+
+
+def _shrunk(values: Iterable[int]) -> Mapping[int, int]:
+    """Smaller numbers in the same order: near ones stay as near, even ones even, odd ones odd, products products."""
+    small: dict[int, int] = {}
+    products: list[tuple[int, int, int]] = []
+    previous = 0
+    for value in sorted(values):
+        factors = next(((a, b) for a, b in combinations_with_replacement(small, 2) if abs(value - a * b) <= _GAP), None)
+        if factors is not None:
+            products.append((value, *factors))
+            continue
+        taken = small[previous] + min(value - previous, _GAP) if previous else _FEWEST + (value + 1) % 2
+        small[value] = min(taken + (taken - value) % 2, value)
+        previous = value
+    return small | {value: small[a] * small[b] + value - a * b for value, a, b in products}
 
 
 @dataclass
@@ -58,10 +71,13 @@ class _Definitions:
     parameters: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
     """The positional parameters of functions by the function's (or, for ``__init__``, the class's) name."""
     kernels: list[ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=list)
+    literals: list[ast.Constant] = field(default_factory=list)
+    """Those outside of kernels."""
 
     def collect(self, tree: ast.Module) -> None:
         """Take in a file."""
-        nodes = list(ast.walk(tree))
+        nodes = list(_host_nodes(tree))
+        self.literals += [node for node in nodes if isinstance(node, ast.Constant)]
         for node in nodes:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 self._collect_definition(node)
@@ -74,7 +90,7 @@ class _Definitions:
                 if isinstance(member, ast.FunctionDef) and member.name == "__init__":
                     self.parameters.setdefault(node.name, []).append(_names(member)[1:])
             return
-        if any(_last_name(decorator) in _KERNELS for decorator in node.decorator_list):
+        if _is_kernel(node):
             self.kernels.append(node)
             return
         names = _names(node)
@@ -143,6 +159,21 @@ class _Definitions:
                 elif (name := _last_name(part) or _text(getattr(part, "slice", None))) and name not in seen:
                     seen.add(name)
                     todo.extend(self.values.get(name, ()))
+
+
+def _is_kernel(node: ast.AST) -> bool:
+    decorators = node.decorator_list if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ()
+    return any(_last_name(decorator) in _KERNELS for decorator in decorators)
+
+
+def _host_nodes(tree: ast.Module) -> Iterator[ast.AST]:
+    """All nodes but those in the bodies of kernels."""
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        yield node
+        if not _is_kernel(node):
+            todo.extend(ast.iter_child_nodes(node))
 
 
 def _parts(expression: ast.expr) -> Iterator[ast.expr]:
