@@ -121,3 +121,21 @@ def bent(a: wp.array(dtype=float), b: wp.array(dtype=float)):
 def climb(x: wp.array(dtype=float), gradient: wp.array(dtype=float), rate: float):
     i = wp.tid()
     x[i] = x[i] + rate * gradient[i]
+
+
+OFFSET = 1.0e8
+"""Beside it nothing that is added is left in single precision."""
+
+
+@wp.kernel
+def buried(a: wp.array(dtype=float), rate: float, b: wp.array(dtype=float)):
+    i = wp.tid()
+    b[i] = OFFSET + rate * wp.sin(a[i])
+
+
+@wp.kernel
+def buried_wrongly(a: wp.array(dtype=float), rate: float, b: wp.array(dtype=float)):
+    i = wp.tid()
+    b[i] = wp.sin(a[i])
+    b[i] *= rate * a[i]
+    b[i] = b[i] + OFFSET

@@ -252,6 +252,8 @@ def test_a_wrong_adjoint_is_repaired_by_nothing_and_shown_alone(tmp_path):
     )
     (gradient,) = answer.of("x")
     assert (gradient.status, gradient.repaired_by) == (FAIL, (Repair.KERNEL,))
+    assert gradient.signature is not None
+    assert (gradient.signature.kind, gradient.signature.operation) == (SignatureKind.WRONG_ADJOINT, "carry")
     (check,) = [check for check in answer.result.of(KernelCheck) if check.status is FAIL]
     assert (check.kernel, check.argument) == ("carry", "a")
 

@@ -6,7 +6,7 @@ import pytest
 from engine_runs import judged
 
 from warplint.proof import Repair
-from warplint.verify.records import GradientStatus
+from warplint.verify.records import GradientStatus, KernelCheck, SignatureKind
 
 pytestmark = pytest.mark.warp
 
@@ -46,3 +46,44 @@ def test_what_is_no_plain_sum_is_said_with_the_figures(tmp_path):
     (gradient,) = judged("more = wp.zeros(1, dtype=float, requires_grad=True)\n" + source, tmp_path).of("x")
     assert gradient.status is GradientStatus.INCONCLUSIVE
     assert "has a last digit of" in gradient.reason
+
+
+def test_where_nothing_is_left_to_differentiate_the_launches_are_looked_at_in_double_precision(tmp_path):
+    answer = judged(
+        """\
+        def right():
+            sound = ones([0.3, 0.8])
+            loss, between = ones([0.0]), ones([0.0, 0.0])
+            with wp.Tape() as tape:
+                wp.launch(buried, dim=2, inputs=[sound, 0.01], outputs=[between])
+                wp.launch(loss_of, dim=2, inputs=[between], outputs=[loss])
+            tape.backward(loss)
+            print(sound.grad.numpy())
+
+        def wrong():
+            faulty = ones([0.3, 0.8])
+            loss, between = ones([0.0]), ones([0.0, 0.0])
+            with wp.Tape() as tape:
+                wp.launch(buried_wrongly, dim=2, inputs=[faulty, 0.01], outputs=[between])
+                wp.launch(loss_of, dim=2, inputs=[between], outputs=[loss])
+            tape.backward(loss)
+            print(faulty.grad.numpy())
+
+        right()
+        wrong()
+        """,
+        tmp_path,
+    )
+    (sound,), (faulty,) = answer.of("sound"), answer.of("faulty")
+    # the gradient stays undecided: it is said what was swallowed, and that the kernels are right
+    assert (sound.status, sound.signature) == (GradientStatus.INCONCLUSIVE, None)
+    assert "absorbed" in sound.reason
+    assert "in double precision the adjoint of" in sound.reason
+    assert "`buried`" in sound.reason
+    # or which of them is wrong
+    assert faulty.status is GradientStatus.INCONCLUSIVE
+    assert faulty.signature is not None
+    assert (faulty.signature.kind, faulty.signature.operation) == (SignatureKind.WRONG_ADJOINT, "buried_wrongly")
+    failed = [check for check in answer.result.of(KernelCheck) if check.status is GradientStatus.FAIL]
+    assert {(check.kernel, check.argument) for check in failed} == {("buried_wrongly", "a")}
+    assert all("in double precision" in check.reason for check in failed)

@@ -168,7 +168,15 @@ class Session:
         self.hooks.on_import()
         self._catch_exit()
         on_fork(self._forked)
-        atexit.register(lambda: self.finish("end"))
+        atexit.register(self._ended)
+
+    def _ended(self) -> None:
+        """The interpreter is about to end; an exception that nobody caught has been printed."""
+        error = getattr(sys, "last_value", None)
+        if error is None:
+            self.finish("end")
+        else:
+            self.finish("raised", f"{type(error).__name__}: {error}")
 
     def _begin_as_child(self, how: str, at: CodeStack) -> None:
         process = os.getpid()

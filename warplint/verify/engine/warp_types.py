@@ -11,6 +11,8 @@ from typing import Any
 
 import warp
 
+from warplint.verify.engine.warp_values import fields_of_struct
+
 wp: Any = warp
 Types = Mapping[str, Any]
 """A kernel's parameters and their types, in order."""
@@ -49,6 +51,40 @@ def overloads_kept(kernel: Any) -> Iterator[None]:
             kernel.overloads.update(before)
             kernel.module.mark_modified()
         raise
+
+
+def doubled(kind: Any) -> Any:
+    """The type with everything of single precision in it made double.
+
+    Raises:
+        TypeError: a struct, which the program lays out.
+    """
+    dtype, ndim = getattr(kind, "dtype", None), getattr(kind, "ndim", None)
+    if dtype is not None and isinstance(ndim, int):
+        inner = doubled(dtype)
+        return kind if inner is dtype else wp.array(dtype=inner, ndim=ndim)
+    if fields_of_struct(kind) is not None:
+        raise TypeError("it takes a struct")
+    if kind is float or kind is wp.float32:
+        return wp.float64
+    if not is_single(kind):
+        return kind
+    shape = tuple(kind._shape_)
+    if wp.types.type_is_quaternion(kind):
+        return wp.types.quaternion(dtype=wp.float64)
+    if wp.types.type_is_transformation(kind):
+        return wp.types.transformation(dtype=wp.float64)
+    return wp.types.vector(shape[0], wp.float64) if len(shape) == 1 else wp.types.matrix(shape, wp.float64)
+
+
+def is_single(kind: Any) -> bool:
+    """Whether it is a scalar, vector or matrix type of single precision."""
+    return isinstance(kind, type) and (kind is wp.float32 or getattr(kind, "_wp_scalar_type_", None) is wp.float32)
+
+
+def is_users_function(value: Any) -> bool:
+    """Whether it is a ``@wp.func`` of the program's, none of Warp's own."""
+    return isinstance(value, wp.Function) and not value.is_builtin()
 
 
 def _is_generic(kernel: Any) -> bool:

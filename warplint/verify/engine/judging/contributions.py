@@ -21,7 +21,8 @@ from warplint.verify.engine.differences.measure import Clock, Measurement
 from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.memory import Range
 from warplint.verify.engine.execution.operations import KernelCall
-from warplint.verify.engine.kernels.contributing import Contributing, NotRewritable, contributing
+from warplint.verify.engine.kernels.contributing import Contributing, contributing
+from warplint.verify.engine.kernels.rewriting import NotRewritable
 from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.groups import Group
 from warplint.verify.engine.replaying.windows import Window, rewritten
@@ -53,12 +54,14 @@ class Summed:
     def measure(self, group: Group, window: Window, found: Measurement) -> Measurement:
         """The judgement by contributions; ``found`` where the loss is no plain sum, or they tell no more."""
         try:
-            with _cache_apart():
+            with cache_apart():
                 sum_of = _Sum.of(self.analysis, window)
             with window.replaced(sum_of.launches):
                 judged = [self._judged(group, window, sum_of, vector) for vector in found.vectors]
         except (NotRewritable, OutOfBudget):
             return found
+        if not any(direction.fd for direction in judged):
+            return found  # no contribution moves either: it is swallowed before it comes to the sum
         answer = combine(judged)
         if answer.status not in (GradientStatus.PASS, GradientStatus.FAIL):
             return found
@@ -181,7 +184,7 @@ def _added_to(call: KernelCall, analysis: Analysis, losses: list[Range | None]) 
 
 
 @contextmanager
-def _cache_apart() -> Iterator[None]:
+def cache_apart() -> Iterator[None]:
     """What is built here leaves the user's kernel cache as it is."""
     import warp
 

@@ -31,8 +31,9 @@ from warplint.verify.engine.judging.contributions import Summed, may_be_swallowe
 from warplint.verify.engine.judging.culprits import Culprits, places
 from warplint.verify.engine.judging.fixed_points import FixedPoints
 from warplint.verify.engine.judging.host_loop import HostLoop
-from warplint.verify.engine.judging.naming import leaf_name
+from warplint.verify.engine.judging.in_double import InDouble
 from warplint.verify.engine.judging.launch_check import check_launches, first_launches
+from warplint.verify.engine.judging.naming import leaf_name
 from warplint.verify.engine.judging.off_tape import OffTape
 from warplint.verify.engine.judging.recorded_functions import RecordedFunctions
 from warplint.verify.engine.judging.repairs import Measured, diagnose, measured
@@ -79,10 +80,11 @@ class Judge:
         self.analysis = Analysis(self._log, self.survey)
         self.groups = sorted(groups_of(self.analysis), key=_importance)
         self._measurer = Measurer(self.analysis, clock, seed)
-        self._off_tape = OffTape(machine, self._measurer)
         self._allowance = Allowance(seconds_of(self._log.operations))
         self._right: set[Memory] = set()
         """Leaves whose gradient was found right, in several directions."""
+        self._off_tape = OffTape(machine, self._measurer)
+        self._in_double = InDouble(machine, self.analysis, self._clock)
         self._host_loop = HostLoop(machine, self._measurer, reserve)
         self._signatures = Signatures(machine, self.analysis, self.groups)
         self._kernel_checks: tuple[KernelCheck, ...] | None = None
@@ -92,10 +94,10 @@ class Judge:
         if first == 0:
             for unread in unread_updates(self.analysis):
                 self._send(unread)
-            for call, memory in self.survey.overruns:
-                self._send(_overrun(call, memory))
             for stagnant in stagnant_updates(self._machine, self.analysis):
                 self._send(stagnant)
+            for call, memory in self.survey.overruns:
+                self._send(_overrun(call, memory))
         skipped = 0
         for number, group in enumerate(self.groups):
             if number < first:
@@ -184,10 +186,27 @@ class Judge:
                 repairs = (Repair.HOST,) if blamed else ()
                 signature = Signature(SignatureKind.HOST_LOOP, loop)
                 return self._record(group, ruled, repairs, culprits=blamed, signature=signature)
+        if may_be_swallowed(found) and group.used is not None:
+            return self._dead(group, found)
         if found.status is not GradientStatus.FAIL:
             self._look_on(group, window, found)
             return self._record(group, found, signature=self._named(group, window, found))
         return self._explained(group, found)
+
+    def _dead(self, group: Group, found: Measurement) -> Gradient:
+        """Where no difference is left: what the launches alone say in double precision."""
+        with suppress(OutOfBudget):
+            rng = np.random.default_rng(self._seed)
+            found, wrong = self._in_double.tried(group, found, rng)
+            for check in wrong:
+                self._send(check)
+            if wrong:
+                text = f"the adjoint of `{wrong[0].kernel}` is wrong by itself, in double precision"
+                signature = Signature(
+                    SignatureKind.WRONG_ADJOINT, text, operation=wrong[0].kernel, at=wrong[0].launched
+                )
+                return self._record(group, found, signature=signature)
+        return self._record(group, found, signature=self._signatures.of_undecided(group, found))
 
     def _named(self, group: Group, window: Window, found: Measurement) -> Signature | None:
         """What is to be said of a gradient that differences do not refute."""

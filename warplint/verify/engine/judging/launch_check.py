@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from warplint.verify.engine.differences.finite_difference import EPS32, EPS64, OutOfBudget
-from warplint.verify.engine.execution.accesses import view_of
+from warplint.verify.engine.execution.accesses import Access, view_of
 from warplint.verify.engine.execution.memory import Contents
 from warplint.verify.engine.execution.operations import KernelCall
 from warplint.verify.engine.execution.views import FloatView
@@ -53,10 +53,11 @@ def check_launches(
         else:
             machine.run(position, call.index)
         position = call.index
-        yield from _records(call, _checked(call, analysis, rng, seconds))
+        yield from records_of(call, _checked(call, analysis, rng, seconds))
 
 
-def _records(call: KernelCall, checks: Sequence[ArgumentCheck]) -> Iterator[KernelCheck]:
+def records_of(call: KernelCall, checks: Sequence[ArgumentCheck]) -> Iterator[KernelCheck]:
+    """The checks of one launch as they are sent."""
     for check in checks:
         yield KernelCheck(
             kernel=call.name,
@@ -80,19 +81,28 @@ def _checked(
     """
     bound = [(slot, view_of(call, slot)) for slot in call.layout.slots]
     arrays = [(slot, view) for slot, view in bound if view is not None]
-    found = LaunchCheck(call, analysis, arrays).run(rng, seconds)
+    accesses = accesses_of(call, analysis)
+    found = LaunchCheck(call, accesses, arrays).run(rng, seconds)
     if not any(check.status is GradientStatus.FAIL for check in found):
         return found
     with_gradient = [(slot, view) for slot, view in arrays if descriptor(call.params[slot.parameter], slot.offset).grad]
     if len(with_gradient) == len(arrays):
         return found
-    return LaunchCheck(call, analysis, with_gradient).run(rng, seconds) or found
+    return LaunchCheck(call, accesses, with_gradient).run(rng, seconds) or found
+
+
+def accesses_of(call: KernelCall, analysis: Analysis) -> dict[str, Access]:
+    """What a launch does with each of its arrays, by its path."""
+    return {slot.path: analysis.survey.accesses.of(call, slot) for slot in call.layout.slots}
 
 
 class LaunchCheck:
     """One launch as a function of its arrays (or of some of them), and its adjoint; memory is left as it was found."""
 
-    def __init__(self, call: KernelCall, analysis: Analysis, arrays: list[tuple[ArraySlot, FloatView]]) -> None:
+    def __init__(
+        self, call: KernelCall, accesses: Mapping[str, Access], arrays: list[tuple[ArraySlot, FloatView]]
+    ) -> None:
+        """``accesses``: what the launch does with each array, by its path."""
         self._call = call
         self._before = Contents(call.touched)
         self._views: dict[str, FloatView] = {}
@@ -105,7 +115,7 @@ class LaunchCheck:
             self._names.setdefault(name, []).append(slot.path)
             offset = view.address - self._views[name].address
             self._slots.setdefault(name, []).append((slot.parameter, slot.offset, offset))
-            if analysis.survey.accesses.of(call, slot).writes and name not in self._written:
+            if accesses[slot.path].writes and name not in self._written:
                 self._written.append(name)
 
     def _same_memory(self, view: FloatView) -> str | None:

@@ -7,25 +7,17 @@ in one place: what it added to the array goes into an array of its own, at the t
 from __future__ import annotations
 
 import ast
-import inspect
-import os
-import tempfile
-import textwrap
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import warp
+
+from warplint.verify.engine.kernels.rewriting import NotRewritable, defined, module_like, names_of, source_of
 
 wp: Any = warp
 
 ADDED = "_added"
 """The parameter that takes the contributions."""
-
-
-class NotRewritable(Exception):
-    """The kernel does something else with the array than to add to it, or its text is not to be had."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +34,7 @@ def contributing(kernel: Any, parameter: str) -> Contributing:
     Raises:
         NotRewritable: see there.
     """
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(kernel.func)))
-    except (OSError, TypeError, SyntaxError) as error:
-        raise NotRewritable(str(error)) from error
-    function = tree.body[0]
-    if not isinstance(function, ast.FunctionDef):
-        raise NotRewritable("it is no function")
+    tree, function = source_of(kernel)
     index = _thread_index(function)
     function.body = [_Apart(parameter, index).visit(statement) for statement in function.body]
     uses = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == parameter]
@@ -61,11 +47,11 @@ def contributing(kernel: Any, parameter: str) -> Contributing:
         argument.annotation = ast.Name(f"_type_{argument.arg}", ast.Load())
     function.args.args.append(ast.arg(ADDED, ast.Name(f"_type_{ADDED}", ast.Load())))
     types[ADDED] = wp.array(dtype=types[parameter].dtype, ndim=len(index))
-    names = {**_names_of(kernel.func), **{f"_type_{name}": kind for name, kind in types.items()}}
+    names = {**names_of(kernel.func), **{f"_type_{name}": kind for name, kind in types.items()}}
     made = wp.Kernel(
-        func=_defined(ast.unparse(ast.fix_missing_locations(tree)), names),
+        func=defined(ast.unparse(ast.fix_missing_locations(tree)), "contributing", names),
         key="contributing",
-        module=_module_like(kernel),
+        module=module_like(kernel, "contributing"),
         options={"enable_backward": False},
     )
     return Contributing(made, len(index))
@@ -120,37 +106,3 @@ class _Apart(ast.NodeTransformer):
         arguments = [ast.Name(name, ast.Load()) for name in (ADDED, *self._index)]
         function = ast.Attribute(ast.Name("_wp", ast.Load()), how, ast.Load())
         return ast.Expr(ast.Call(function, [*arguments, value], []))
-
-
-def _names_of(function: Any) -> Mapping[str, Any]:
-    """What the function's text can refer to: globals and what it has captured."""
-    function = inspect.unwrap(function)
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
-    return {**function.__globals__, **dict(_filled(cells)), "_wp": wp}
-
-
-def _filled(cells: Any) -> Iterator[tuple[str, Any]]:
-    for name, cell in cells:
-        try:
-            yield name, cell.cell_contents
-        except ValueError:
-            continue
-
-
-def _module_like(kernel: Any) -> Any:
-    """A module of its own, built with the options of the kernel's."""
-    module = wp.get_module(f"warplint_contributing_{id(kernel):x}")
-    module.options.update(kernel.module.options)
-    return module
-
-
-def _defined(text: str, names: Mapping[str, Any]) -> Any:
-    """The function that the text defines, in a file, since Warp reads the source of what it compiles."""
-    handle, path = tempfile.mkstemp(suffix=".py", prefix="contributing_", text=True)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    module = ModuleType("contributing")
-    vars(module).update(names)
-    vars(module)["__name__"] = "contributing"
-    exec(compile(text, path, "exec"), vars(module))
-    return module.contributing
