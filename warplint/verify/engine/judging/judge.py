@@ -186,8 +186,8 @@ class Judge:
                 repairs = (Repair.HOST,) if blamed else ()
                 signature = Signature(SignatureKind.HOST_LOOP, loop)
                 return self._record(group, ruled, repairs, culprits=blamed, signature=signature)
-        if may_be_swallowed(found) and group.used is not None:
-            return self._dead(group, found)
+        if may_be_swallowed(found) and group.used is not None and self._window == 0:
+            return self._dead(group, found)  # once in a run: to build kernels again takes seconds
         if found.status is not GradientStatus.FAIL:
             self._look_on(group, window, found)
             return self._record(group, found, signature=self._named(group, window, found))
