@@ -13,8 +13,9 @@ from pathlib import Path
 from tests.bench.builds_overhead import build_rows
 from tests.bench.rows import Row, show
 from tests.bench.static_rows import static_rows
+from tests.bench.verify_rows import verify_rows
 
-SOURCES: tuple[Callable[[Sequence[Path], int], Iterable[Row]], ...] = (static_rows, build_rows)
+SOURCES: tuple[Callable[[Sequence[Path], int], Iterable[Row]], ...] = (static_rows, build_rows, verify_rows)
 """What measures rows: from the folders given, and from how often to repeat a measurement."""
 
 
