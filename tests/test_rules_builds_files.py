@@ -94,6 +94,32 @@ def test_options_across_files(tmp_path: Path, source: str, others: Files) -> Non
     check(tmp_path, source, others=others)
 
 
+WARP = "import warp as wp\n"
+SHARING = {f"{name}.py": WARP + kernel(name, '(module="solver")') for name in "ab"}
+SWITCH = WARP + "import theirs\n" + options(f"{FAST}, module=theirs")
+AFFECTING: dict[str, tuple[str, Files]] = {
+    "files of one module (1 build)": (
+        HEAD + "import a\nimport b\n" + launch("a.a") + launch("b.b"),
+        SHARING,
+    ),
+    "options of another file's module, before its load (1 build)": (
+        HEAD + "import theirs\nimport switches\n" + launch("theirs.k"),
+        {"theirs.py": WARP + kernel(), "switches.py": SWITCH},
+    ),
+    "options of another file's module, after its load (2 builds)": (
+        HEAD + "import theirs\n" + launch("theirs.k") + "import switches\n" + launch("theirs.k"),
+        {"theirs.py": WARP + kernel(), "switches.py": SWITCH.rstrip() + LATE},
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "others"), AFFECTING.values(), ids=AFFECTING)
+def test_what_an_imported_file_does_to_other_modules_happens_at_its_import(
+    tmp_path: Path, source: str, others: Files
+) -> None:
+    check(tmp_path, source, others=others)
+
+
 CONFIG: dict[str, tuple[str, Files]] = {
     "saved, set for an import, put back": (
         HEAD

@@ -48,9 +48,12 @@ class Probe:
 
 
 _EFFECT = Probe(
-    (b"config.", b"clear_kernel_cache(", b"\nwp.launch(", b"\nwarp.launch(", b"Tape("),
+    (b"config.", b"clear_kernel_cache(", b"\nwp.launch(", b"\nwarp.launch(", b"Tape(", b"module", b"get_module("),
     re.compile(
-        rb"^[\w.]*\bconfig\.\w+\s*=[^=]|^(?:\w+\.)?(?:clear_kernel_cache|launch)\(|^with .*Tape\(", re.MULTILINE
+        rb"^[\w.]*\bconfig\.\w+\s*=[^=]|^(?:\w+\.)?(?:clear_kernel_cache|launch|get_module)\(|^with .*Tape\("
+        rb"|^@[\w.]*kernel\([^)]*\bmodule\s*=(?!\s*[\"']unique[\"'])"
+        rb"|^(?:\w+\.)?set_module_options\((?:[^)\n]*\bmodule\s*=|[^)]*\}\s*,\s*\w)",
+        re.MULTILINE,
     ),
 )
 
@@ -186,7 +189,8 @@ class Project:
         return self.find(name, importer) is not None
 
     def has_import_effects(self, module: Module) -> bool:
-        """Whether importing the file may change more than its own names: options, caches, launches at top level.
+        """Whether importing the file may change more than its own names: options, caches, launches at top level, or
+        what another module holds and how that is compiled.
 
         Such a file must run when it is imported; any other may wait until a name of it is needed.
         """
