@@ -172,6 +172,13 @@ def test_nothing_needless_is_said() -> None:
     assert "nothing is built redundantly here: the one build is needed" in ceiling_line(ceiling(run(process(load()))))
 
 
+def test_a_defeated_cache_is_not_called_needed() -> None:
+    line = ceiling_line(ceiling(run(process(load()))), 2)
+    assert line.endswith(
+        "the one build is needed in a fresh cache; in the second run none of 2 would remain if the cache were reused"
+    )
+
+
 def test_what_two_processes_build_each_for_itself_is_needless() -> None:
     twice = run(process(load(), number=7), process(load(at=1.1), number=8))
     assert (ceiling(twice).builds, ceiling(twice).remaining) == (2, 1)

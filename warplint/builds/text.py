@@ -40,7 +40,7 @@ def _measurement(measured: Measurement) -> Iterator[str]:
         yield f"adjoints         {unneeded}"
     yield from _unused(defeated(first.cold, first.warm), found)
     yield from (f"note             {text}" for text in measured.notes)
-    yield ceiling_line(ceiling(first.cold))
+    yield ceiling_line(ceiling(first.cold), found.builds_warm)
 
 
 def _table(cold: RunSeen, warm: RunSeen | None) -> Iterator[str]:
@@ -149,15 +149,18 @@ def _unused(built_warm: Sequence[Explained], found: Figures) -> Iterator[str]:
         yield f"  {names}: {reason}"
 
 
-def ceiling_line(found: Ceiling) -> str:
-    """What would remain; an honest line where nothing is needless."""
-    if not found.needless:
-        every = "the one build is needed" if found.builds == 1 else f"all {found.builds} builds are needed"
-        return f"ceiling          nothing is built redundantly here: {every}"
-    return (
-        f"ceiling          {found.remaining} of {found.builds} builds would remain if each module were built once "
-        f"({found.needless_seconds:.2f} of {found.seconds:.2f} s saved)"
-    )
+def ceiling_line(found: Ceiling, built_warm: int = 0) -> str:
+    """What would remain; an honest line where nothing is needless. ``built_warm``: the builds of the second run."""
+    every = "the one build is needed" if found.builds == 1 else f"all {found.builds} builds are needed"
+    if found.needless:
+        told = (
+            f"{found.remaining} of {found.builds} builds would remain if each module were built once "
+            f"({found.needless_seconds:.2f} of {found.seconds:.2f} s saved)"
+        )
+    else:
+        told = f"{every} in a fresh cache" if built_warm else f"nothing is built redundantly here: {every}"
+    warm = f"; in the second run none of {built_warm} would remain if the cache were reused" if built_warm else ""
+    return f"ceiling          {told}{warm}"
 
 
 def adjoints(run: RunSeen) -> str:
