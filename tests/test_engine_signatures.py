@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from engine_runs import Answer, judged
 
-from warplint.verify.records import GradientStatus, Signature, SignatureKind
+from warplint.verify.engine.differences.directions import combine
+from warplint.verify.engine.differences.measure import Measurement
+from warplint.verify.engine.judging.signatures import at_kinks
+from warplint.verify.records import Direction, GradientStatus, Signature, SignatureKind
 
 pytestmark = pytest.mark.warp
 
@@ -164,3 +167,26 @@ def test_a_right_gradient_whose_steps_lead_nowhere_is_said_to_be_right(tmp_path)
     assert "too long" in beyond.text
     assert "`leaping`" in beyond.text
     assert [gradient.signature for gradient in answer.of("learning")] == [None, None]
+
+
+def direction(kind: str, status: GradientStatus, reason: str = "") -> Direction:
+    """One that was judged so."""
+    return Direction(kind, 1.0, 2.0, 1e-4, 1e-2, status=status, reason=reason)
+
+
+def found(*judged: Direction) -> Measurement:
+    """What several directions say together."""
+    answer = combine(judged)
+    return Measurement((), judged, answer.status, answer.reason, answer.ad, answer.fd, answer.relative_error)
+
+
+def test_a_mismatch_that_only_directions_across_kinks_show_is_sparse():
+    kink = direction("largest", PASS, "a kink at the starting point, one-sided slopes 1 and 3: tape 1")
+    across = found(direction("random", FAIL, "central"), kink, direction("coordinate", PASS, "central"))
+    assert across.status is INCONCLUSIVE
+    said = at_kinks(across)
+    assert said is not None
+    assert said.kind is SignatureKind.KINKS
+    assert "1 of 3 directions" in said.text
+    # a coordinate that fails by itself is no matter of kinks
+    assert at_kinks(found(direction("random", FAIL, "central"), kink, direction("coordinate", FAIL, "central"))) is None

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warplint.proof import Repair
-from warplint.verify.engine.differences.directions import is_kinked
+from warplint.verify.engine.differences.directions import is_kinked, wants_one_sided
 from warplint.verify.engine.differences.measure import Measurement, place
 from warplint.verify.engine.execution.memory import Memory
 from warplint.verify.engine.execution.operations import BackwardBegin, HostWrite, KernelCall, NativeCall, Operation
@@ -69,7 +69,7 @@ class Signatures:
             or _of_functions(refuted)
             or _of_repairs(repairs)
             or _factor(found)
-            or _at_kinks(found)
+            or at_kinks(found)
         )
 
     def of_undecided(self, group: Group, found: Measurement) -> Signature | None:
@@ -80,7 +80,7 @@ class Signatures:
             return self._lost_loss(group)
         if found.judged and not np.isfinite(group.consumed).all():
             return self._not_finite(group)
-        return _at_kinks(found)
+        return at_kinks(found)
 
     # not finite -----------------------------------------------------------------------------------------------------
 
@@ -179,13 +179,13 @@ class Signatures:
         """Where the step after a right gradient raises the loss that it belongs to, and the program's loss rose too."""
         step = self._step_after(group)
         if step is None:
-            return _at_kinks(found)
+            return at_kinks(found)
         moved, slope, later = step
         rewrites = rewritten(group.rewrites, group.leaf, self.analysis)
         after = window.evaluate(rewrites, lambda old: moved.astype(old.dtype), group.leaf)
         before = window.unmoved
         if np.isfinite(after) and not after - before > RISE * abs(before):
-            return _at_kinks(found)
+            return at_kinks(found)
         if slope > 0.0:
             text = (
                 f"the gradient is right, and the step after it goes along it, not against it: `{{leaf}}` alone takes "
@@ -277,11 +277,14 @@ def _is_sure(direction: Direction) -> bool:
     return bool(figures) and direction.ad != 0.0 and direction.error <= SURE * abs(direction.fd) != 0.0
 
 
-def _at_kinks(found: Measurement) -> Signature | None:
+def at_kinks(found: Measurement) -> Signature | None:
     """Whether it parts from the central difference on kinks alone."""
     kinked = [d for d in found.judged if is_kinked(d)]
     failed = [d for d in found.judged if d.status is GradientStatus.FAIL]
     agreeing = [d for d in found.judged if d.status is GradientStatus.PASS]
+    if wants_one_sided(found.judged) and found.status is not GradientStatus.PASS:
+        text = f"it parts in {len(failed)} of {len(found.judged)} directions, all of which mix coordinates on kinks"
+        return Signature(SignatureKind.KINKS, f"{text} with others; it agrees in {len(agreeing)}")
     if not kinked or not agreeing or not all(is_kinked(direction) for direction in failed):
         return None
     smooth = len(agreeing) - sum(is_kinked(direction) for direction in agreeing)
