@@ -424,3 +424,22 @@ def test_tapes_that_add_to_one_array_under_several_seeds_are_not_told(tmp_path):
     (gradient,) = answer.of("x")
     assert gradient.status is GradientStatus.INCONCLUSIVE
     assert "seeded by hand" in gradient.reason
+
+
+BATCHES = """
+        x = ones([0.3, 0.6])
+        for batch in range(11):
+            loss = ones([0.0])
+            with wp.Tape() as tape:
+                wp.launch(weighted_loss, dim=2, inputs=[x, 1.0 + batch], outputs=[loss])
+            tape.backward(loss)
+        print(x.grad.numpy())
+"""
+
+
+def test_an_iteration_of_many_backward_calls_is_seen_whole_with_a_longer_horizon(tmp_path):
+    cut = judged(BATCHES, tmp_path)
+    assert (cut.program.seen, cut.program.more) == ("8 backward calls whose gradients nothing used", "--horizon")
+    whole = judged(BATCHES, tmp_path, horizon=20)
+    (gradient,) = whole.of("x")
+    assert (gradient.status, len(gradient.backward), whole.program.stopped) == (PASS, 11, "end")
