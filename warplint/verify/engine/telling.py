@@ -270,7 +270,7 @@ def _held(bindings: list[records.Bound], given: Sequence[Given]) -> list[records
     known = {bound.path for bound in bindings}
     scalars = [each for each in given if each.path not in known and not each.is_array]
     return [
-        *(dataclasses.replace(bound, held=slots.get(bound.path, ())) for bound in bindings),
+        *(dataclasses.replace(bound, held=slots[bound.path]) if slots.get(bound.path) else bound for bound in bindings),
         *(records.Bound(each.path, value=each.value, held=each.slots) for each in scalars),
     ]
 

@@ -142,8 +142,7 @@ class Measurer:
     def measure(self, group: Group, window: Window, effort: Effort) -> Measurement:
         """Judge the gradient in as many directions as the effort says."""
         leaf = group.leaf
-        window.restore()
-        values = leaf.view.read()
+        values = window.values_of(leaf)
         rng = np.random.default_rng([self.seed, leaf.memory.number, group.number])
         axes = 1 if leaf.view.components > 1 else 0
         scaled = directions(values, group.consumed, rng, component_axes=axes)

@@ -48,6 +48,13 @@ READ_ONLY = Access(reads=True, writes=False)
 
 def view_of(call: KernelCall, slot: ArraySlot) -> FloatView | None:
     """The floats of an array parameter; None where it has none, or is no plain array."""
+    if slot.path not in call.views:
+        call.views[slot.path] = _view_of(call, slot)
+    view: FloatView | None = call.views[slot.path]
+    return view
+
+
+def _view_of(call: KernelCall, slot: ArraySlot) -> FloatView | None:
     if slot.scalars.kind is None or slot.indexed:
         return None
     found = descriptor(call.params[slot.parameter], slot.offset)

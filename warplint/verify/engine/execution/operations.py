@@ -54,6 +54,8 @@ class KernelCall(Operation):
     """Some array argument points to memory that nobody knows."""
     entry: Entry | None = None
     _packed: Packed | None = field(default=None, repr=False)
+    views: dict[str, Any] = field(default_factory=dict, repr=False)
+    """Views of its array parameters, by path: they never change, and are asked for again and again."""
 
     def run(self) -> None:
         """Call the kernel's machine code with the recorded parameters."""

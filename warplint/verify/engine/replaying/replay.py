@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Collection
 
 import numpy as np
@@ -26,6 +27,7 @@ class Machine:
         """Who has last set memory to a state of its own, and may rely on it; None once anything else has run."""
         self._milestones: dict[int, Contents] = {}
         reuse_freed()
+        gc.freeze()  # what the program holds is no garbage of this process's, and need not be looked through
 
     def rewind(self, index: int) -> None:
         """Bring memory to the state just before operation ``index``."""
@@ -101,6 +103,7 @@ class Survey:
         stop = log.next_index if self._overrun else self._last_asked() + 1
         log.checkpoints.restore(0)
         self._machine.run(log.base, stop, self._visit)
+        self._machine.holder = self
         log.settle = lambda: self._go_on(stop)
 
     def _run_and_compare(self, end: Contents) -> None:
@@ -112,10 +115,13 @@ class Survey:
         end.restore()
 
     def _go_on(self, start: int) -> None:
-        """From where the survey has stopped to the end; nothing else has run in between."""
-        log = self._machine.log
-        log.settle = lambda: None
-        self._machine.run(start, log.next_index)
+        """Bring memory to the end, from operation ``start``, where it still is unless something else has run."""
+        machine, log = self._machine, self._machine.log
+        if machine.holder is not self:
+            machine.rewind(start)
+        machine.run(start, log.next_index)
+        machine.holder = self
+        log.settle = lambda: self._go_on(log.next_index)
 
     def _last_asked(self) -> int:
         """The last operation that something is to be learned from."""

@@ -125,6 +125,7 @@ class Window:
         began = time.process_time()
         self.unmoved = self.evaluate({}, _unmoved)
         self.seconds = time.process_time() - began
+        self._told = seconds_of(self.operations)
         self.underrated = self._underrated()
         if not _same(self.unmoved, self._recorded):
             self._run_everything()
@@ -134,7 +135,7 @@ class Window:
     @property
     def work(self) -> float:
         """Seconds that one evaluation takes, told from what it runs; from the clock only where that is far off."""
-        return max(seconds_of(self.operations) * self.underrated, CALL)
+        return max(self._told * self.underrated, CALL)
 
     @property
     def described(self) -> str:
@@ -145,8 +146,7 @@ class Window:
 
     def _underrated(self) -> float:
         """How many times more the kernels compute than their sizes tell, where that is beyond doubt; else 1."""
-        told = seconds_of(self.operations)
-        ratio = self.seconds / max(told, CALL)
+        ratio = self.seconds / max(self._told, CALL)
         return ratio if ratio > BEYOND_DOUBT and self.seconds > LONG else 1.0
 
     def _run_everything(self) -> None:
@@ -182,6 +182,7 @@ class Window:
         recorded = None if any(map(self._is_repeated, steps)) else self._recorded_losses()
         if recorded is not None:
             self._recorded, self._all = recorded, list(steps)
+            self._machine.holder = self
             return base
         others = [begin for begin in self._since.values() if begin not in self.backwards]
         read = {self._overwritten(begin): begin for begin in (*self.backwards, *others)}
@@ -468,6 +469,14 @@ class Window:
         else:
             self._machine.resume(self.start)
         self._machine.holder = self
+
+    def values_of(self, leaf: Leaf) -> npt.NDArray[np.generic]:
+        """The leaf's numbers at the window's beginning."""
+        contents = self._own.get(leaf.memory, self._base.saved.get(leaf.memory))
+        if contents is None:
+            self.restore()
+            return leaf.view.read()
+        return leaf.view.at(contents.ctypes.data + leaf.view.address - leaf.memory.address).read()
 
     def evaluate(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf | None = None) -> float:
         """The objective with the leaf moved at the start, and again where ``rewrites`` overwrite it."""
