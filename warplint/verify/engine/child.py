@@ -50,7 +50,9 @@ CRASHES = 8
 LEAST_AIM = 1.5
 """Seconds that the judging may take however short the program was."""
 RESERVE = 2.0
-"""Seconds kept back for the last records."""
+"""Seconds kept back for the last records, at least."""
+SHARE_KEPT_BACK = 0.03
+"""The share of the time limit that is kept back for them: a long limit is for a machine that is slow all round."""
 
 
 @dataclass
@@ -102,7 +104,7 @@ class Session:
         self.recorder = Recorder(self.log, horizon)
         self.reserve = Reserve(self.log, self.recorder, lambda: self.channel.mine())
         self.recorder.horizon.keep = self.reserve.keep
-        self._deadline = started + request.limit - RESERVE
+        self._deadline = started + request.limit - max(RESERVE, SHARE_KEPT_BACK * request.limit)
         self.clock = Clock(self._deadline)
         self._exit = os._exit
         self._finished = False
