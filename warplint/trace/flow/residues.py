@@ -109,10 +109,8 @@ def left_overs(
     writes: Writes,
     life: GradientLife,
 ) -> Iterator[LeftOver]:
-    """The backwards whose gradients hold something of before; nothing on a cut trace, since an absence is at stake."""
-    if trace.cut:
-        return
-    judge = _LeftOvers(walks, writes, life, trace.events)
+    """The backwards whose gradients hold something of before; on a cut trace those alone that no later event excuses."""
+    judge = _LeftOvers(walks, writes, life, trace.events, trace.cut)
     for event, known in _followed(trace, walks, operations):
         if isinstance(event, Backward) and event.seq in walks.recordings:
             found = judge.of(walks.recordings[event.seq], known)
@@ -126,6 +124,8 @@ class _LeftOvers:
     writes: Writes
     life: GradientLife
     events: Sequence[Event]
+    is_cut: bool
+    """More happened than the trace holds: that a gradient is never cleared cannot be told."""
 
     def of(self, recording: Recording, known: Mapping[int, _Gradient]) -> LeftOver | None:
         if recording.is_reentered:  # the re-entry of the tape is the fault then
@@ -168,7 +168,7 @@ class _LeftOvers:
         used = gradient.used if self._is_only_shown(memory) else gradient.used_in_earnest
         if used is None:
             return False
-        return self._is_updated(memory, used, stop) or not self.life.cleared.get(memory)
+        return self._is_updated(memory, used, stop) or not (self.is_cut or self.life.cleared.get(memory))
 
     def _is_same_again(self, earlier: Backward, recording: Recording) -> bool:
         """The very recording was walked before, from the same seeds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -33,6 +34,8 @@ from warplint.verify.engine.warp_values import RETAIN_FLAG, ArraySlot, array_typ
 LIMIT = 8000
 """Events that are told at most."""
 
+FIRST_ANEW = 1 << 20
+"""Tape numbers from here on stand for recordings that graphs made anew; no program makes so many tapes."""
 _STACKS = ("given", "read", "allocated")
 """The fields of happenings that hold stacks of the user's frames."""
 _HOST_WRITES = {"wp_memset_host": "zero_", "wp_memtile_host": "fill_", "wp_array_fill_host": "fill_"}
@@ -49,6 +52,9 @@ class Teller:
         self._dtypes: dict[Memory, str] = {}
         self._told_kernels: set[int] = set()
         self._told_memories: set[Memory] = set()
+        self._tapes: dict[int, int] = {}
+        self._entered: set[int] = set()
+        self._anew = itertools.count(FIRST_ANEW)
         self._count = 0
 
     def tell(self) -> None:
@@ -98,10 +104,10 @@ class Teller:
             yield from self._native(operation)
         elif isinstance(operation, HostWrite):
             how = operation.how
-            yield records.HostWriteSeen(*_head(operation), self._region(operation.dest), how, operation.active)
+            yield records.HostWriteSeen(*_head(operation), self._region(operation.dest), how, self._active(operation))
         elif isinstance(operation, HostRead):
             region = self._region(operation.source)
-            yield records.HostReadSeen(*_head(operation), region, operation.how, operation.active)
+            yield records.HostReadSeen(*_head(operation), region, operation.how, self._active(operation))
         elif isinstance(operation, TapeMark):
             yield from self._tape(operation)
         elif isinstance(operation, BackwardBegin):
@@ -137,8 +143,8 @@ class Teller:
             bindings=tuple(bindings),
             dim=dimensions(call.params[0]),
             adjoint=call.adjoint,
-            tape=call.entry.tape.number if call.entry is not None else None,
-            active=call.active,
+            tape=self._told_tape(call.entry.tape.number) if call.entry is not None else None,
+            active=self._active(call),
             graph=call.graph,
         )
 
@@ -161,19 +167,19 @@ class Teller:
         how = call.how or call.name
         if call.exact and call.reads:
             source, dest = call.reads[0], call.writes[0]
-            tape = call.entry.tape.number if call.entry is not None else None
+            tape = self._told_tape(call.entry.tape.number) if call.entry is not None else None
             regions = self._region(source), self._region(dest)
-            yield records.CopySeen(*_head(call), *regions, how, tape, call.active)
+            yield records.CopySeen(*_head(call), *regions, how, tape, self._active(call))
             if how in ("clone", "array") and dest.memory.copied_from is None:
                 dest.memory.copied_from = source.memory
             return
         if call.exact:
             yield records.HostWriteSeen(
-                *_head(call), self._region(call.writes[0]), self._written_how(call, how), call.active
+                *_head(call), self._region(call.writes[0]), self._written_how(call, how), self._active(call)
             )
             return
         for where in call.writes:
-            yield records.HostWriteSeen(*_head(call), self._region(where), "native", call.active)
+            yield records.HostWriteSeen(*_head(call), self._region(where), "native", self._active(call))
 
     @staticmethod
     def _written_how(call: NativeCall, how: str) -> str:
@@ -181,9 +187,22 @@ class Teller:
 
     def _tape(self, mark: TapeMark) -> Iterator[object]:
         names = {"wasreset": "reset", "zeroed": "zeroed", "created": "created", "entered": "entered", "left": "left"}
+        if mark.begins_anew and self._told_tape(mark.tape.number) in self._entered:
+            number = self._tapes[mark.tape.number] = next(self._anew)
+            if mark.what != "created":
+                yield records.TapeSeen(mark.index, places(mark.tape.stack), number, "created")
         if mark.what in names:
-            entries = len(mark.tape.entries)
-            yield records.TapeSeen(*_head(mark), mark.tape.number, names[mark.what], entries)
+            number = self._told_tape(mark.tape.number)
+            if mark.what == "entered":
+                self._entered.add(number)
+            yield records.TapeSeen(*_head(mark), number, names[mark.what], len(mark.tape.entries))
+
+    def _told_tape(self, number: int) -> int:
+        """The number that a tape is called by now: what each launch of a graph records on it is a recording apart."""
+        return self._tapes.get(number, number)
+
+    def _active(self, operation: Operation) -> int | None:
+        return None if operation.active is None else self._told_tape(operation.active)
 
     def _backward(self, begin: BackwardBegin) -> records.BackwardSeen:
         seeds = []
@@ -193,7 +212,7 @@ class Teller:
                 seeds.append(self._region(Range(where.memory, where.start, where.memory.size)))
         return records.BackwardSeen(
             *_head(begin),
-            tape=begin.tape.number,
+            tape=self._told_tape(begin.tape.number),
             loss=self._region(begin.loss) if begin.loss is not None else None,
             seeds=tuple(seeds),
             entries=len(begin.entries),

@@ -129,6 +129,8 @@ class TapeMark(Operation):
 
     what: str
     tape: TapeRecord
+    begins_anew: bool = False
+    """A graph is launched again: what it records on the tape is a recording of its own, no more of the one before."""
 
 
 @dataclass(eq=False)

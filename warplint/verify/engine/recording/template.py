@@ -83,6 +83,7 @@ class _Launch:
         self._operations = set(template.operations)
         self._entries: dict[int, Entry] = {}
         self._begins: list[BackwardBegin] = []
+        self._begun: set[int] = set()
 
     def run(self) -> list[BackwardBegin]:
         for operation in self._template.operations:
@@ -93,8 +94,8 @@ class _Launch:
                 clone.entry.forward = clone
             if clone.step is not None:
                 clone.step = self._entry(clone.step)
-            if isinstance(clone, TapeMark) and clone.what == "entered":
-                clone.tape.entered.append(clone.index + 1)
+            if isinstance(clone, TapeMark):
+                self._mark(clone)
             if clone.inside is not None and self._begins:
                 clone.inside = self._begins[-1].number
             if isinstance(clone, BackwardBegin):
@@ -107,6 +108,13 @@ class _Launch:
                 self._log.taped += clone.entry is not None
             self._log.add(clone)
         return self._begins
+
+    def _mark(self, clone: TapeMark) -> None:
+        if clone.what == "entered":
+            clone.tape.entered.append(clone.index + 1)
+        if clone.what in ("created", "entered"):
+            clone.begins_anew = clone.tape.number not in self._begun
+            self._begun.add(clone.tape.number)
 
     def _entry(self, entry: Entry) -> Entry:
         """This launch's copy of an entry that the tape took while a graph was captured.
