@@ -123,10 +123,32 @@ def broken_links(recording: Recording, around: Surroundings) -> Iterator[BrokenL
     opened = (entry.seq for entry in recording.period.entries if since < entry.seq < stop)
     first = min((*(seq for seq in recording.window.recorded if seq > since), *opened), default=stop)
     yield from _links_from(recording, around, first, recording.wanted)
+    yield from _terms_before(recording, around, since, first)
     unreached = around.unreached(stop)
     if unreached:  # what writes such a leaf itself makes it anew (an update): nothing is lost there
         links = _links_from(recording, around, since, unreached)
         yield from (link for link in links if link.dest.memory not in unreached)
+
+
+def _terms_before(recording: Recording, around: Surroundings, since: int, first: int) -> Iterator[BrokenLink]:
+    """What was added to the loss before the tape was opened that goes on adding to it: a term that no tape has.
+
+    Of other things that were computed before the tape, the gradient is that for them as data.
+    """
+    terms = [
+        operation.seq
+        for operation in around.operations
+        if since < operation.seq < first and any(_adds_to(recording.seeds, step) for step in operation.steps)
+    ]
+    for link in _links_from(recording, around, min(terms, default=first), recording.wanted) if terms else ():
+        fresh = all(around.last_written(leaf, first) < link.event.seq for leaf in link.leaves)
+        if link.event.seq in terms and link.dest.memory in recording.seeds and fresh:
+            yield link
+
+
+def _adds_to(seeds: frozenset[int], step: Step) -> bool:
+    alone = recorded_on(step.event) is None and active_tape(step.event) is None
+    return alone and step.kind is StoreKind.ACCUMULATE and step.dest.memory in seeds
 
 
 def _links_from(

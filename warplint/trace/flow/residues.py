@@ -109,7 +109,7 @@ def left_overs(
     writes: Writes,
     life: GradientLife,
 ) -> Iterator[LeftOver]:
-    """The backwards whose gradients hold something of before; on a cut trace those alone that no later event excuses."""
+    """The backwards whose gradients hold something of before; on a cut trace those that no later event excuses."""
     judge = _LeftOvers(walks, writes, life, trace.events, trace.cut)
     for event, known in _followed(trace, walks, operations):
         if isinstance(event, Backward) and event.seq in walks.recordings:
