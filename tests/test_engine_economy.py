@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import pytest
 from engine_runs import judged, repairing
 
+from warplint.runner.answers import read
+from warplint.runner.protocol import Channel
 from warplint.verify.engine.differences.measure import AGAIN, FULL, LEAST, LESS, Allowance
 from warplint.verify.engine.warp_bodies import own_stores
-from warplint.verify.records import GradientStatus
+from warplint.verify.records import GradientStatus, Note
 
 LARGE = """\
 a, b = (wp.zeros(12_000_000, dtype=float) for _ in range(2))
@@ -127,3 +129,15 @@ def test_an_array_that_a_launch_overwrites_in_part_is_put_back(tmp_path):
         tmp_path,
     )
     assert answer.status("x") == [GradientStatus.PASS]
+
+
+def test_what_is_sent_together_is_written_at_once_and_in_order(tmp_path):
+    path = tmp_path / "records"
+    channel = Channel(str(path))
+    channel.send(Note("first", "alone"))
+    with channel.together():
+        channel.send(Note("second", "together"))
+        channel.send(Note("third", "together"))
+        assert [note.topic for note in read(path)] == ["first"]
+    channel.send(Note("fourth", "alone"))
+    assert [note.topic for note in read(path)] == ["first", "second", "third", "fourth"]
