@@ -36,6 +36,7 @@ def make(c):
     @wp.kernel  # expect: NVW304
     def shift(x: wp.array(dtype=float)):
         x[wp.tid()] += c
+    shift.func.__name__ = f"shift_by_{c}"
     return shift
 
 wp.launch(step, dim=3, inputs=[floats()])

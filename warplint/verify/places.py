@@ -57,10 +57,15 @@ class Places:
         return Span(self.shown(path), line) if node is None else self._spanned(path, node)
 
     def function(self, place: Place) -> tuple[Module, FunctionNode] | None:
-        """The ``def`` that begins at this place and its file; None where the text has none there."""
+        """The ``def`` that begins at this place and its file; None where the text has none there.
+
+        A factory may have given what it made another name: the line tells as well, where one ``def`` alone begins.
+        """
         path, line, name = place
         module = self.module(path)
-        node = self._of(path).functions.get((line, name))
+        functions = self._of(path).functions
+        here = [node for (at, _), node in functions.items() if at == line] if (line, name) not in functions else []
+        node = here[0] if len(here) == 1 else functions.get((line, name))
         return None if module is None or node is None else (module, node)
 
     def definition(self, place: Place) -> Span:
