@@ -14,6 +14,7 @@ from warplint.runner.command import CommandError, find_interpreter, parse
 from warplint.runner.protocol import Entry, EntryKind, KernelTarget, Purpose, Request, read_request, write_request
 from warplint.runner.result import last_place
 from warplint.verify.records import (
+    ChildSeen,
     Culprit,
     Direction,
     Gradient,
@@ -22,6 +23,9 @@ from warplint.verify.records import (
     ModuleLoad,
     Note,
     Program,
+    Signature,
+    SignatureKind,
+    Stagnant,
     to_json,
 )
 
@@ -83,9 +87,12 @@ PLACE = ("train.py", 12, "step")
 RECORDS = (
     Gradient(
         "x", 3, (PLACE,), ((PLACE, PLACE),), 0, GradientStatus.FAIL, "differs", 1.5, float("inf"), None,
-        (Direction("random", 1.0, 2.0, 1e-4, 1e-2, status=GradientStatus.FAIL),), "s", (Repair.MEMORY, Repair.GRADIENT),
+        (Direction("random", 1.0, 2.0, 1e-4, 1e-2, status=GradientStatus.FAIL),),
+        Signature(SignatureKind.FACTOR, "2 times", 2.0, "k", (PLACE,)), (Repair.MEMORY, Repair.GRADIENT),
         (Culprit(Repair.MEMORY, 3, (PLACE,), (PLACE,), "step", (PLACE,), "step", effect=0.9),),
     ),
+    ChildSeen(17, "fork", (PLACE,)),
+    Stagnant(3, (PLACE,), (PLACE,), (PLACE,), (PLACE,), 0.6),
     KernelCheck("k", PLACE, (PLACE,), GradientStatus.PASS, "", 1.0, 1.0, "x"),
     ModuleLoad("m", "abc", "cpu", True, 12.0, (PLACE,), options={"max_unroll": 16}),
     Note("cache", "not cleared", (PLACE,)),
