@@ -144,7 +144,7 @@ def _attend(
     at_limit: Callable[[subprocess.Popen[bytes]], None],
 ) -> Exit:
     """Wait for the end of a process, and end what it leaves behind."""
-    with _interrupted_once():
+    with _interrupted_once(), _ended_with_us():
         try:
             limit = _wait(process, limits, started, tick)
             seconds = time.monotonic() - started
@@ -173,6 +173,27 @@ def _interrupted_once() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _ended_with_us() -> Iterator[None]:
+    """Whoever ends us (``timeout``, a job of CI) must not leave running what we have started."""
+    asked = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
+    ours = [number for number in asked if signal.getsignal(number) is signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        ours = []
+
+    def ended(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    for number in ours:
+        signal.signal(number, ended)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _wait(process: subprocess.Popen[bytes], limits: Limits, started: float, tick: Tick) -> str | None:
