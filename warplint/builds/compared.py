@@ -17,6 +17,8 @@ from warplint.builds.figures import Spread
 
 FEWEST_SAMPLES = 3
 """Below this, a median absolute deviation says nothing of the noise."""
+SAME_BUILDS = "; the builds are as many and as large as before: was the machine as busy?"
+"""What is said where times alone changed: a machine that has other work to do drifts by more than samples show."""
 BAND = 0.01
 DEVIATIONS = 2.0
 
@@ -68,10 +70,11 @@ def _outcome(times: Sequence[Difference], structure: Sequence[Difference]) -> tu
     worse = [each.name for each in (*times, *structure) if each.sign > 0]
     if better and worse:
         return Outcome.INCONCLUSIVE, f"{_listed(better)} went down, but {_listed(worse)} went up"
+    same = "" if any(each.sign for each in structure) else SAME_BUILDS
     if better:
-        return Outcome.IMPROVEMENT, f"{_listed(better)} went down, and nothing went up"
+        return Outcome.IMPROVEMENT, f"{_listed(better)} went down, and nothing went up{same}"
     if worse:
-        return Outcome.REGRESSION, f"{_listed(worse)} went up, and nothing went down"
+        return Outcome.REGRESSION, f"{_listed(worse)} went up, and nothing went down{same}"
     return Outcome.INCONCLUSIVE, "the builds are the same, and no time leaves its noise"
 
 
