@@ -24,7 +24,9 @@ class Analysis:
     def __init__(self, log: Log, survey: Survey) -> None:
         self.log = log
         self.survey = survey
-        self._kernels: dict[int, tuple[tuple[Range, Access], ...]] = {}
+        self._accesses: dict[int, tuple[tuple[Range, Access], ...]] = {}
+        self._writes: dict[int, tuple[tuple[Range, Access], ...]] = {}
+        self._reads: dict[int, tuple[Range, ...]] = {}
         self._by_memory: dict[Memory, list[Operation]] = {}
         for operation in log.operations:
             touched = (operation.source.memory,) if isinstance(operation, HostRead) else operation.touched
@@ -35,21 +37,32 @@ class Analysis:
         """The operations that touch a memory, in order."""
         return self._by_memory.get(memory, [])
 
-    def writes(self, operation: Operation) -> Iterator[tuple[Range, Access]]:
+    def writes(self, operation: Operation) -> tuple[tuple[Range, Access], ...]:
         """The ranges that an operation (outside backward) writes."""
-        yield from (pair for pair in self.accesses(operation) if pair[1].writes)
+        known = self._writes.get(operation.index)
+        if known is None:
+            known = tuple(pair for pair in self.accesses(operation) if pair[1].writes)
+            self._writes[operation.index] = known
+        return known
 
-    def reads(self, operation: Operation) -> Iterator[Range]:
+    def reads(self, operation: Operation) -> tuple[Range, ...]:
         """The ranges that it reads."""
-        yield from (where for where, access in self.accesses(operation) if access.reads)
+        known = self._reads.get(operation.index)
+        if known is None:
+            known = tuple(where for where, access in self.accesses(operation) if access.reads)
+            self._reads[operation.index] = known
+        return known
 
-    def accesses(self, operation: Operation) -> Iterator[tuple[Range, Access]]:
+    def accesses(self, operation: Operation) -> tuple[tuple[Range, Access], ...]:
         """The ranges that an operation (outside backward) touches, and what it does with each."""
+        known = self._accesses.get(operation.index)
+        if known is None:
+            known = self._accesses[operation.index] = tuple(self._found(operation))
+        return known
+
+    def _found(self, operation: Operation) -> Iterator[tuple[Range, Access]]:
         if isinstance(operation, KernelCall):
-            known = self._kernels.get(operation.index)
-            if known is None:
-                known = self._kernels[operation.index] = tuple(self._of_kernel(operation))
-            yield from known
+            yield from self._of_kernel(operation)
         elif isinstance(operation, NativeCall):
             yield from self._of_native(operation)
         elif isinstance(operation, HostWrite):
