@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from warplint import hygiene, registry
-from warplint.report.words import EXPERIMENTS
 from warplint.rule import Rule
 
 
@@ -38,4 +37,6 @@ def table(rules: Iterable[Rule]) -> str:
 
 
 def _proof(rule: Rule) -> str:
+    from warplint.report.words import EXPERIMENTS  # reports are no part of flake8's start-up
+
     return EXPERIMENTS[rule.experiment] or "nothing to run"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 _BARE = frozenset(
     {"ctx", "op", "ops", "id", "attr", "arg", "name", "asname", "names", "module", "level", "kind", "type_comment"}
-    | {"conversion", "simple", "is_async", "rest", "kwd_attrs"}
+    | {"conversion", "simple", "is_async", "rest", "kwd_attrs", "str"}
 )
 """Fields that hold no statements and expressions: texts, numbers, and nodes that only say what kind another one is."""
 

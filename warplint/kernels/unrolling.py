@@ -7,9 +7,9 @@ about 300 bytes in each copy with its adjoint, 100 without. The compiler takes 2
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from warplint.finding import Span
 from warplint.kernels.source import Builtin, Constant, Function, KernelSource, Scope
@@ -64,6 +64,27 @@ def _bodies(source: KernelSource) -> Iterator[_Body]:
                 waiting.append(_Body(called.node, called.path, called.scope, source.max_unroll, called.lines))
 
 
+@dataclass(frozen=True)
+class _Text:
+    """What a function's text tells whatever its names mean: its loops, breadth first, its callees and its locals."""
+
+    loops: tuple[ast.For, ...]
+    callees: tuple[str, ...]
+    locals: frozenset[str]
+
+
+@functools.lru_cache(maxsize=4096)
+def _text_of(function: ast.FunctionDef) -> _Text:
+    nodes = list(walk(function))
+    callees = dict.fromkeys(dotted(each.func) for each in nodes if isinstance(each, ast.Call))
+    stored = (each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+    return _Text(
+        tuple(each for each in nodes if isinstance(each, ast.For)),
+        tuple(name for name in callees if name is not None),
+        frozenset(stored),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class _Body:
     """The text of a kernel or function, and the meaning of its names."""
@@ -74,28 +95,22 @@ class _Body:
     max_unroll: int | None
     lines: Sequence[str] | None
 
-    @cached_property
-    def _nodes(self) -> tuple[ast.AST, ...]:
-        return tuple(walk(self.node))
-
-    @cached_property
-    def _locals(self) -> frozenset[str]:
-        return frozenset(
-            each.id for each in self._nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-        )
+    @property
+    def _text(self) -> _Text:
+        return _text_of(self.node)
 
     def functions_called(self) -> Iterator[Function]:
         """The project's functions among the callees."""
-        for name in dict.fromkeys(dotted(each.func) for each in self._nodes if isinstance(each, ast.Call)):
-            meaning = self.scope.resolve(name) if name is not None else None
+        for name in self._text.callees:
+            meaning = self.scope.resolve(name)
             if isinstance(meaning, Function):
                 yield from (meaning, *meaning.overloads)
 
     def outermost_loops(self) -> Iterator[ast.For]:
         """The loops of the body that Warp unrolls and that stand in no other such loop."""
         within: set[ast.AST] = set()
-        for loop in self._nodes:  # breadth first: what is around comes first
-            if isinstance(loop, ast.For) and loop not in within and self.trips(loop) > 1:
+        for loop in self._text.loops:  # what is around comes first
+            if loop not in within and self.trips(loop) > 1:
                 within.update(each for each in walk(loop) if isinstance(each, ast.For))
                 yield loop
 
@@ -154,7 +169,7 @@ class _Body:
         head: ast.expr = node
         while isinstance(head, ast.Attribute):
             head = head.value
-        return isinstance(head, ast.Name) and head.id in self._locals
+        return isinstance(head, ast.Name) and head.id in self._text.locals
 
 
 def _breaks(body: Sequence[ast.stmt]) -> bool:

@@ -103,7 +103,7 @@ class EventLog:
         if not self._overflow:
             return tuple(entry for entry in flat if isinstance(entry, Event))
         numbers = {entry.seq: position for position, entry in enumerate(flat, 1)}
-        return tuple(_renumbered(entry, numbers) for entry in flat if isinstance(entry, Event))
+        return tuple(map(_Renumbering(numbers).of, (entry for entry in flat if isinstance(entry, Event))))
 
 
 def _flattened(slot: Slot) -> Iterator[Any]:
@@ -114,23 +114,38 @@ def _flattened(slot: Slot) -> Iterator[Any]:
             yield entry
 
 
-def _renumbered(value: Any, numbers: Mapping[int, int]) -> Any:
-    """The event (or what it holds) with the final numbers."""
-    if isinstance(value, (Event, Moved)):
-        changes = {"seq": numbers[value.seq]}
-        for field in dataclasses.fields(value):
-            old = getattr(value, field.name)
-            if isinstance(old, (Array, tuple)) and field.name != "stack":
-                new = _renumbered(old, numbers)
-                if new is not old:
-                    changes[field.name] = new
-        return dataclasses.replace(value, **changes)  # type: ignore[arg-type]
-    if isinstance(value, Array):
-        return value if value.moved is None else dataclasses.replace(value, moved=_renumbered(value.moved, numbers))
-    if isinstance(value, Binding):
-        array = _renumbered(value.array, numbers)
-        return value if array is value.array else dataclasses.replace(value, array=array)
-    if isinstance(value, tuple):
-        items = tuple(_renumbered(item, numbers) for item in value)
-        return value if all(new is old for new, old in zip(items, value, strict=False)) else items
-    return value
+class _Renumbering:
+    """Gives events, and what they hold, their final numbers."""
+
+    def __init__(self, numbers: Mapping[int, int]) -> None:
+        self._numbers = numbers
+        self._fields: dict[type[object], tuple[str, ...]] = {}
+
+    def of(self, value: Any) -> Any:
+        """The event (or what it holds) with the final numbers."""
+        if isinstance(value, (Event, Moved)):
+            changes = {"seq": self._numbers[value.seq]}
+            for name in self._fields_of(type(value)):
+                old = getattr(value, name)
+                if isinstance(old, (Array, tuple)):
+                    new = self.of(old)
+                    if new is not old:
+                        changes[name] = new
+            return dataclasses.replace(value, **changes)  # type: ignore[arg-type]
+        if isinstance(value, Array):
+            return value if value.moved is None else dataclasses.replace(value, moved=self.of(value.moved))
+        if isinstance(value, Binding):
+            array = value.array
+            if array is None or array.moved is None:
+                return value
+            return dataclasses.replace(value, array=self.of(array))
+        if isinstance(value, tuple):
+            items = tuple(map(self.of, value))
+            return value if all(new is old for new, old in zip(items, value, strict=False)) else items
+        return value
+
+    def _fields_of(self, kind: type[Any]) -> tuple[str, ...]:
+        names = self._fields.get(kind)
+        if names is None:
+            names = self._fields[kind] = tuple(each.name for each in dataclasses.fields(kind) if each.name != "stack")
+        return names

@@ -222,7 +222,7 @@ def make_function(
 ) -> Function:
     """The function that a definition makes: its defaults are evaluated now."""
     arguments = node.args
-    defaults = tuple(machine.evaluate(default, frame) for default in arguments.defaults)
+    defaults = tuple([machine.evaluate(default, frame) for default in arguments.defaults])
     keyword_defaults = {
         argument.arg: machine.evaluate(default, frame)
         for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=False)

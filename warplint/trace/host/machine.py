@@ -99,7 +99,7 @@ class Frame:
         """The exception that was raised here, although nothing catches it."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Call:
     """The evaluated arguments of a call. ``complete`` false: an unknown ``*args`` or ``**kwargs`` was among them."""
 

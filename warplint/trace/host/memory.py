@@ -73,6 +73,8 @@ class ArrayValue:
     moved: Moved | None = None
     own_gradient: Value = None
     """The gradient array that was given (``grad=``) or set (``x.grad = …``)."""
+    _shown: events.Array | None = field(default=None, init=False, repr=False)
+    """The last snapshot: a loop launches on the same arrays again and again."""
 
     @property
     def requires_grad(self) -> bool | None:
@@ -88,15 +90,18 @@ class ArrayValue:
 
     def snapshot(self, name: str = "") -> events.Array:
         """The handle as an event sees it now."""
-        return events.Array(
-            memory=self.memory.id,
-            extent=self.extent,
-            gradient=self.gradient,
-            alias=self.alias,
-            requires_grad=self.requires_grad,
-            name=name or self.memory.name,
-            moved=self.moved,
-        )
+        name, flag, shown = name or self.memory.name, self.requires_grad, self._shown
+        if shown is None or shown.name != name or shown.requires_grad is not flag or shown.moved is not self.moved:
+            shown = self._shown = events.Array(
+                memory=self.memory.id,
+                extent=self.extent,
+                gradient=self.gradient,
+                alias=self.alias,
+                requires_grad=flag,
+                name=name,
+                moved=self.moved,
+            )
+        return shown
 
     def size_along(self, dimension: int) -> Value:
         """The number of elements along a dimension; an unknown one is the same value at each question."""

@@ -202,7 +202,7 @@ class Function:
         return "<lambda>" if isinstance(self.node, ast.Lambda) else self.node.name
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Bound:
     """A function of the project with its receiver."""
 
