@@ -331,6 +331,16 @@ def test_no_budget_is_exceeded_and_none_invents_a_failure(budget: int) -> None:
     assert judged.status is not FAIL
 
 
+def test_a_small_budget_is_not_spent_on_a_slope_that_rounding_hides() -> None:
+    def small(x: Any) -> Any:
+        return np.float32(1e6) + np.float32(20.0) * x
+
+    hidden = judge(small, 0.5, 20.0, budget=14)
+    assert (hidden.status, hidden.evaluations) == (INCONCLUSIVE, 5)
+    assert hidden.reason.startswith("noise of")
+    assert judge(small, 0.5, 20.0, budget=48).evaluations > 12
+
+
 def test_an_objective_may_end_the_search_itself() -> None:
     def limited(x: Any) -> Any:
         raise OutOfBudget

@@ -62,6 +62,10 @@ Long sums in single precision have slopes of their own there. Measured: 800,000 
 """
 PLAINLY = 0.005
 """By how much of themselves two differences and the claim may part, with the rounding, to be one at first sight."""
+HIDDEN = 0.05
+"""The share of a slope that rounding makes at the first step, above which coarser steps are not tight either."""
+SETTLING = 12
+"""Evaluations that it takes to see three more steps, and the noise beside one."""
 PLAIN = 50.0
 """The first steps show a kink beyond doubt if it is so many times what rounding makes of it."""
 FINER = 1e-4
@@ -128,6 +132,9 @@ def _judge(ladder: Ladder, ad: float) -> _Verdict:
     agreed = _plain_agreement(ladder, ad)
     if agreed is not None:
         return agreed
+    hidden = _hidden(ladder, ad)
+    if hidden is not None:
+        return hidden
     for step in FIRST:
         ladder.sample(step)
     if all(sample.still for sample in ladder.samples):
@@ -162,6 +169,22 @@ def _plain_agreement(ladder: Ladder, ad: float) -> _Verdict | None:
     error = max(abs(told[0] - told[1]), floor)
     reason = f"central difference {told[1]:.5g} ± {error:.1g} at h = {fine.width:.1g}, tape {ad:.5g}"
     return _Verdict(GradientStatus.PASS, reason, told[1], error, fine)
+
+
+def _hidden(ladder: Ladder, ad: float) -> _Verdict | None:
+    """A slope that rounding hides at the first steps, where what is left of a small budget cannot bring it out.
+
+    Even at three steps ten times as long no window would be tight, and to measure the noise takes more evaluations.
+    """
+    coarse = ladder.samples[0]
+    told = coarse.slope(Side.CENTRAL)
+    if ladder.left >= SETTLING or coarse.still or not math.isfinite(told) or not math.isfinite(ad):
+        return None
+    if ladder.floor(coarse) <= HIDDEN * max(abs(told), abs(ad)):
+        return None
+    reason = f"noise of {ladder.noise():.1g} in the objective hides it: central difference {told:.5g} ± "
+    reason += f"{ladder.floor(coarse):.1g} at h = {coarse.width:.1g}, tape {ad:.5g}"
+    return _Verdict(GradientStatus.INCONCLUSIVE, reason, told, ladder.floor(coarse), coarse)
 
 
 def _size(window: Window, ad: float) -> float:

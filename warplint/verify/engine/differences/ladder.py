@@ -149,6 +149,11 @@ class Ladder:
         return self._samples[step]
 
     @property
+    def left(self) -> int:
+        """How many evaluations the budget still pays."""
+        return self._budget - self.evaluations
+
+    @property
     def samples(self) -> tuple[Sample, ...]:
         """Everything sampled, the coarsest step first."""
         return tuple(self._samples[step] for step in sorted(self._samples, reverse=True))
