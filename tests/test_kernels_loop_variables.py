@@ -69,6 +69,7 @@ def faulty(body: str) -> list[str]:
         ("t = a[i]\nb[i] = t * t\nfor k in range(n):\n    t = c[k]\n    d[k] = t", "t * t"),
         ("t = a[i]\nif c[i] > 0.0:\n    t = t * 3.0\nb[i] = t * t\nfor k in range(n):\n    t += c[k]", "t * t"),
         ("p = wp.vec3(a[i])\nb[i] = wp.dot(p, p)\nfor k in range(n):\n    p += v[k]\nw[i] = p", "wp.dot(p, p)"),
+        ("p = wp.vec3()\np[0] = a[i]\nw[i] = c[i] * p\nfor k in range(n):\n    p *= c[k]", "c[i] * p"),
         ("t = a[i]\nb[i] = squared(t, c[i])\nfor k in range(n):\n    t += c[k]\nd[i] = t", "x * y"),
         ("b[i] = advanced(a[i], c[i])", "x * y"),
         ("j = int(0)\nb[5] = a[j]\nwhile j < n:\n    d[0] += c[1]\n    j += 1", "a[j]"),
@@ -205,6 +206,7 @@ def test_a_parameter_that_a_loop_assigns_shares_its_adjoint_with_the_callers_var
         "t = a[i]\nb[i] = halved(t + c[i], n)\nd[i] = t",
         "b[i] = warmed(c[i], n)\nd[i] = a[i] * s",
         "for k in range(n):\n    t = a[k]\n    b[k] = halved(t, n)",
+        "t = a[i]\nfor k in range(n):\n    b[k] += gathered(c[k], t, n)",
     ],
 )
 def test_what_the_caller_does_before_or_with_a_copy_is_not_shared(body):
@@ -258,3 +260,17 @@ def test_what_comes_behind_a_continue_or_behind_a_break_of_the_first_iteration_i
 def test_a_result_that_a_loop_replaces_or_keeps_is_there_where_its_gradient_is(body):
     assert faulty(body) == []
     assert faulty(body.replace("\nfor", "\nd[i] = t\nfor")) == ["wp.sqrt(a[i])"]
+
+
+@pytest.mark.parametrize(
+    ("body", "harm"),
+    [
+        ("added(b, i, a[i])\nc[i] = b[i] * b[i]", True),
+        ("for k in range(n):\n    added(b, i, a[k])\nc[i] = b[i] * b[i]", False),
+        ("for k in range(n):\n    added(b, i, a[k])\n    c[k] = b[i] * b[i]", True),
+    ],
+)
+def test_a_function_in_a_loop_runs_again_after_the_adjoint_of_what_is_behind_the_loop(body, harm):
+    before = "@wp.func\ndef added(out: wp.array(dtype=float), k: int, x: float):\n    out[k] = out[k] + x"
+    faults = kernel(body, "a: R, b: R, c: R, n: int", before).faults
+    assert any(each.certain for each in faults if each.kind is KernelFaultKind.STORE_REPLAYED) is harm

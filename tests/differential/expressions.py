@@ -150,12 +150,12 @@ class Expressions:
         return found
 
     def varies(self, text: str, names: Names) -> bool:
-        """Whether what an expression says depends on the inputs: on one that is not written, or a local made of one."""
+        """Whether what an expression says depends on arrays: on one that is not written, or on a local made of one."""
         words = {*re.findall(r"[a-z]\w*", text), *re.findall(r"[a-z]\w*\.[a-z]\w*", text)}
         made = {*names.reals, *names.vectors, *names.matrices} - set(names.fixed)
         arrays = {*self.arrays.reals, *self.arrays.vectors, *self.arrays.grids}
         fresh = {array for array in arrays if self.arrays.aliases.get(array, array) not in self.arrays.written}
-        return bool(words & {*made, *names.rows, *names.constants, *fresh})
+        return bool(words & {*made, *names.rows, *fresh})
 
     def varying(self, text: str, names: Names) -> str:
         """The expression, or one that depends on the inputs as well."""
@@ -199,7 +199,7 @@ class Expressions:
         v = self.vector(names, depth - 1)
         return self.random.choice(
             (
-                f"wp.dot({v}, {self.vector(names, depth - 1)})",
+                f"wp.dot({v}, {self.vector(names, depth - 1)} + Vec(real(0.4), real(0.9), real(-0.2)))",
                 f"wp.length({v} + Vec(real(0.0), real(0.0), real(3.0)))",
                 f"wp.length_sq({v})",
                 f"{self.vector_leaf(names)}[{self.random.choice('012')}]",

@@ -106,9 +106,14 @@ def _plain(name: str, random: Random, features: Features) -> str:
         _local_statement(statements, body)
     if random.random() < 0.25:
         body.add(f"if wp.sin(real(6.0) * {random.choice('xy')}) > real(0.0):")
-        body.add(f"    return {statements.expressions.real(names, DEPTH)}")
-    body.add(f"return {statements.expressions.real(names, DEPTH)}")
+        body.add(f"    return {_returned(statements, names)}")
+    body.add(f"return {_returned(statements, names)}")
     return "\n".join(body.lines).replace("range(n)", "range(4 + int(0))").replace("range(1, n)", "range(1, 4 + int(0))")
+
+
+def _returned(statements: Statements, names: Names) -> str:
+    """What depends on the arguments."""
+    return statements.expressions.varying(statements.expressions.real(names, DEPTH), names)
 
 
 def _local_statement(statements: Statements, body: Body) -> None:

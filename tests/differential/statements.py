@@ -127,8 +127,13 @@ class Statements:
         elif sign == "=" and self.chance(0.6):
             body.add(f"{name} = {self._of_itself(name, body)}")
         else:
-            value = self.expressions.varying(self.real(body), body.names)
+            value = self.expressions.varying(self._without(name, body), body.names)
             body.add(f"{name} {sign} {value if value != name else f'({value} * {value})'}")
+
+    def _without(self, place: str, body: Body) -> str:
+        """A real that is not made of what it is assigned to, if one comes soon: ``t -= t + x`` would leave nothing."""
+        values = (self.real(body) for _ in range(8))
+        return next((value for value in values if place not in value), self.real(body))
 
     def _of_itself(self, name: str, body: Body) -> str:
         """A new value from the old one: linear in it or not."""
@@ -277,10 +282,15 @@ class Statements:
         if self.features.multiplies_elements and "." not in array:  # Warp does not build it for a struct's array
             signs += ["*=", "/="] * 2
         sign = self.random.choice(signs)
-        value = f"real(2.0) + wp.sin({self.real(body)})" if sign == "/=" else self.real(body)
+        value = f"real(2.0) + wp.sin({self.real(body)})" if sign == "/=" else self._stored(sign, place, body)
         if self.features.multiplies_elements and sign in ("*=", "/=") and self.chance(0.2):
             value = "s" if sign == "*=" else "real(1.7)"
         body.add(f"{place} {sign} {value if value != place else f'({value} * {value})'}")
+
+    def _stored(self, sign: str, place: str, body: Body) -> str:
+        """What is stored; no number where the array is read again, whose gradient would go nowhere."""
+        value = self.real(body) if sign == "=" else self._without(place, body)
+        return self.expressions.varying(value, body.names) if self.features.reads_outputs else value
 
     def store_entry(self, body: Body) -> None:
         index, column = self.expressions.index_of("g", body.names), self.expressions.column(body.names)

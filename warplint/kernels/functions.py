@@ -15,7 +15,7 @@ from warplint.kernels.source import Adjoint, Function
 from warplint.kernels.stores import Stores, Target
 from warplint.kernels.summary import Cut, StoreKind
 from warplint.kernels.types import Kind, Type
-from warplint.kernels.values import NOTHING, Place, Value, joined, needing, union, without
+from warplint.kernels.values import NOTHING, Place, Value, joined, members, needing, union, without
 
 DEEPEST_CALL = 32
 
@@ -122,12 +122,22 @@ class Functions(Stores):
         for parameter, argument, value in zip(function.node.args.args, node.args, values, strict=False):
             astray = self.ledger.watched.get(bound[parameter.arg], ()) if isinstance(argument, ast.Name) else ()
             for each in [each for each in astray if each.what]:
-                again = any(id(value) in entry for entry in self.loop_entries) or values.count(value) > 1
+                again = values.count(value) > 1 or (
+                    any(id(value) in entry for entry in self.loop_entries)
+                    and self._is_returned(parameter.arg, each, function, result)
+                )
                 given = result.active & (value.active | each.reached) if again else 0
                 needs |= self.ledger.need(each.token, given, node, self.frame.file, each.what)
                 if bound[parameter.arg] is not value and value.active | each.reached:
                     self.ledger.watch(value, dataclasses.replace(each, node=node, file=self.frame.file))
         return needing(result, needs) if needs else result
+
+    def _is_returned(self, parameter: str, astray: Astray, function: Function, result: Value) -> bool:
+        """Whether a result may stand on what the loop makes of a parameter; of loops further inside nobody knows."""
+        if astray.node not in ast.walk(function.node):
+            return True
+        tokens = (self.ledger.tokens[number] for number in members(result.tokens & self.ledger.carried))
+        return any(token.path == parameter for token in tokens)
 
     def _bind_parameters(self, function: Function, values: Sequence[Value], keywords: Mapping[str, Value]) -> None:
         """Bind arguments, then defaults."""

@@ -39,8 +39,13 @@ def _builds_on_itself(store: StoreRecord, ledger: Ledger) -> bool:
 
 
 def _reads_behind(token: Token, store: StoreRecord) -> bool:
+    """Whether a read comes behind a store, and its adjoint behind the store's second run.
+
+    Measured: what stands in a dynamic loop is run again when the adjoint comes to that loop, after what is behind it.
+    """
     apart = any((number, not arm) in store.arms for number, arm in token.arms)
-    return token.order > store.order and _is_same_element(token, store) and not apart
+    differentiated_first = bool(store.loops) and not store.loops & token.loops
+    return token.order > store.order and _is_same_element(token, store) and not apart and not differentiated_first
 
 
 def _is_same_element(token: Token, store: StoreRecord) -> bool:

@@ -105,7 +105,13 @@ class Stores(Expressions):
             self.ledger.filled.update((loop, target.name) for loop in self.loop_nodes)
             self._mutate(target.owner, statement)
         updated = self._updated(target.owner, target.steps, value, statement)
+        self._rebind(target, updated)
+
+    def _rebind(self, target: Target, updated: Value) -> None:
+        """A composite with another component is still the same variable."""
         self.ledger.readers[updated] = self.ledger.readers.get(target.owner, 0)
+        if target.owner in self.ledger.variables:
+            self.ledger.variables[updated] = self.ledger.variables[target.owner]
         self.frame.locals[target.name] = updated
 
     def _mutate(self, composite: Value, statement: ast.AST) -> None:
@@ -151,8 +157,7 @@ class Stores(Expressions):
             if self._ends_in_composite(target, node.target):
                 value = self._augmented_in_place(old, value, target, node)
             updated = self._updated(target.owner, target.steps, value, node)
-            self.ledger.readers[updated] = self.ledger.readers.get(target.owner, 0)
-            self.frame.locals[target.name] = updated
+            self._rebind(target, updated)
 
     def note_added(self, name: str, term: Value) -> None:
         """Something is added to a variable: if that is a parameter, it matters what gradient flows into the term."""
