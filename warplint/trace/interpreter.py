@@ -139,8 +139,8 @@ class _Session:
         base.checkpoint.restore()
         machine.polarity, machine.undecided, machine.undecided_in = polarity, False, set()
         begun = machine.steps
-        if opens_tape(root.node):
-            machine.limit = self._settings.steps_before_tape
+        allowed = self._settings if opens_tape(root.node) else self._settings.for_functions()
+        machine.limit = begun + allowed.steps_before_tape
         machine.frames = [Frame(machine.modules[self._module].environment, "<module>", root.node)]
         cut = self._guarded(partial(start, machine, root))
         self._conclude(machine, cut, begun)

@@ -49,10 +49,12 @@ def run_top_level(machine: Machine, value: ModuleValue) -> None:
         return
     frames = machine.frames
     machine.frames = [Frame(value.environment, "<module>", tree.body[0] if tree.body else tree)]
+    value.running = True
     try:
         if tree.body:
             machine.execute(tree.body, machine.frames[0])
     finally:
+        value.running = False
         machine.frames = frames
 
 

@@ -14,9 +14,7 @@ def look_up(machine: Machine, environment: Environment, name: str) -> Value:
     while scope is not None:
         value = scope.variables.get(name, MISSING)
         if value is not MISSING:
-            if type(value) is Deferred:
-                value = scope.variables[name] = resolve(machine, value)
-            return value
+            return _resolved(machine, scope.variables, name, value) if type(value) is Deferred else value
         scope = scope.parent
     module = environment.module
     value = global_value(machine, module, name)
@@ -37,13 +35,16 @@ def global_value(machine: Machine, module: ModuleValue, name: str) -> Value:
             return MISSING
     if type(value) is Deferred:
         variables.pop(name, None)
-        value = variables[name] = resolve(machine, value)
+        value = _resolved(machine, variables, name, value)
     return value
 
 
-def resolve(machine: Machine, deferred: Deferred) -> Value:
-    """The value behind a name imported from a file of the project."""
-    return module_attribute(machine, deferred.module, deferred.name)
+def _resolved(machine: Machine, variables: dict[str, Value], name: str, deferred: Deferred) -> Value:
+    """The value behind a name imported from a file of the project; asked again where that file is still running."""
+    value = module_attribute(machine, deferred.module, deferred.name)
+    early = deferred.module.running and isinstance(value, UnknownValue)
+    variables[name] = deferred if early else value
+    return value
 
 
 def module_attribute(machine: Machine, module: ModuleValue, name: str) -> Value:

@@ -160,6 +160,8 @@ class ModuleValue:
     name: str
     environment: Environment = field(init=False)
     started: bool = False
+    running: bool = False
+    """Its top level is under way: names that are still to come are not there yet."""
     stars: list[ModuleValue | External] = field(default_factory=list)
     imported: Callable[[], None] | None = None
     """Runs the top level as of the place of the import; None for the program's own file."""
