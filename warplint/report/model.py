@@ -120,7 +120,8 @@ class Verification:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is shown. ``findings`` are what ``severity`` admits; ``hidden`` counts those it does not.
+    """All that is shown. ``findings`` are what ``severity`` admits; ``hidden`` counts those it does not, of
+    those that were looked for all the same.
 
     ``known`` counts those that the baseline holds, ``gone`` what it holds and is no longer found.
     ``verification`` is None without ``--verify``. ``statistics`` are the lines of ``--statistics`` by name.
