@@ -30,7 +30,8 @@ of the launches that no tape holds. If that makes the gradient right, they are n
 ## Limits
 
 Diagnostics beside the path to the loss are left alone, and so is what happens before the tape's first operation, unless
-the gradient of something that no tape ever saw is used afterwards.
+it adds a term to the loss that the tape goes on adding to, or the gradient of something that no tape ever saw is used
+afterwards.
 """
 
 from __future__ import annotations
