@@ -38,6 +38,9 @@ UNSEEN_IN_A_RUN = {
     "unrecorded-write/bad_sum_utility.py": "what a native utility reads is not told",
     "host-round-trip/bad_clipped_in_numpy.py": "what numpy makes of an array's contents is not seen",
     "host-round-trip/bad_normalised_by_host.py": "what numpy makes of an array's contents is not seen",
+    "overwrite-fill/bad_limited_on_host.py": "what numpy makes of an array's contents is not seen",
+    "stale-grad/bad_view_in_report.py": "what is made of a numpy view later is not seen",
+    "stale-grad/bad_view_then_zero.py": "what is made of a numpy view later is not seen",
 }
 TO_THE_END = {
     "severed-copy/bad_clone_in_list.py",
@@ -50,7 +53,8 @@ NOT_IN_A_RUN = {"seed-mismatch"}
 """What number the host makes of an array's contents, and which one is the loss, stands in the source alone."""
 TAPE_RULES = {rule.code: rule.name for rule in registry.rules() if rule.group is Group.TAPE}
 COMPARED = set(TAPE_RULES.values()) - NOT_IN_A_RUN
-BAD = [p for p in PROGRAMS if p.is_bad and p.path.parent.name in COMPARED]
+BAD = [p for p in PROGRAMS if p.is_bad and p.path.parent.name in COMPARED and p.expectations("")]
+"""Without those whose fault shows in a run alone."""
 
 
 def recorded(program: Program) -> set[tuple[pathlib.Path, int, str]]:
@@ -86,6 +90,6 @@ def test_a_run_shows_what_the_source_shows(program: Program) -> None:
 
 def test_every_rule_about_tapes_is_compared() -> None:
     compared = {p.path.parent.name for p in BAD if p.name not in UNSEEN_IN_A_RUN}
-    assert compared == COMPARED & {p.path.parent.name for p in PROGRAMS}
+    assert compared == COMPARED & {p.path.parent.name for p in PROGRAMS if p.expectations("")}
     assert {p.name for p in BAD} >= QUICK | UNSEEN_IN_A_RUN.keys() | TO_THE_END
     assert FIXTURES.is_dir()

@@ -64,6 +64,7 @@ def detect(context: Context) -> Iterable[Finding]:
     return (
         *destroyed.findings(RULE, Fault.ALIAS, flow, TOLD, _place),
         *broken_chain.findings(RULE, Break.ALIAS, flow, _cut, _reading),
+        *(destroyed.stale(RULE, fill, flow) for fill in flow.stale_fills if fill.is_through_view),
     )
 
 

@@ -16,6 +16,7 @@ from warplint.rule import Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.events import Copy, Launch
 from warplint.trace.flow.overwrites import Overwrite, Writer
+from warplint.trace.flow.stale_fills import StaleFill
 from warplint_rules import wording
 
 Overwrites = list[Overwrite]
@@ -171,3 +172,24 @@ def _read_text(overwrite: Overwrite, flow: Dataflow) -> str:
     if overwrite.read is None:
         return f"{name} read here by {reader}"
     return f"{name} read here by {reader}, because its adjoint needs {_need_text(overwrite)}"
+
+
+def stale(rule: Rule, found: StaleFill, flow: Dataflow) -> Finding:
+    """A finding of ``rule``: a write on no tape, through which the gradient goes on to what it threw away."""
+    name = wording.array_name(found.fill.dest, flow)
+    fill, writer = wording.operation_name(found.fill.event), wording.operation_name(found.writer.event)
+    return wording.finding(
+        rule,
+        Severity.WARNING,
+        found.fill.event.span,
+        f"{fill} on {name} is on no tape, so the gradient that arrives for {name} goes on to what {writer} computed "
+        "before, which has no influence any more; use another array, or clear it by a kernel on the tape",
+        [
+            *wording.label(found.writer.event.span, Role.WRITE, f"{name} was computed here by {writer}"),
+            *wording.label(found.reader.event.span, Role.READ, "read on here"),
+            *wording.allocation_label(found.fill.dest.memory, flow),
+            *wording.tape_labels(found.recording),
+        ],
+        flow.trace.source,
+        wording.anchor(flow, memory=found.fill.dest.memory, write=found.fill.event, read=found.reader.event),
+    )

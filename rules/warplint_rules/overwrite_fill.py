@@ -44,13 +44,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Finding, Role, Severity, Span
+from warplint.finding import Finding, Severity, Span
 from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
-from warplint.trace.dataflow import Dataflow
 from warplint.trace.flow.overwrites import Overwrite
 from warplint.trace.flow.repeats import Harm
-from warplint.trace.flow.stale_fills import StaleFill
 from warplint_rules import destroyed, wording
 from warplint_rules.destroyed import Fault, Told
 
@@ -62,32 +60,16 @@ def detect(context: Context) -> Iterable[Finding]:
     flow = context.dataflow
     told_as_repetition = {r.clearing.seq for r in flow.repeats if r.harm is Harm.CLEARED and r.clearing is not None}
     lost = destroyed.findings(RULE, Fault.FILL, flow, TOLD, _place)
-    stale = [_stale(fill, flow) for fill in flow.stale_fills if fill.fill.seq not in told_as_repetition]
+    stale = [
+        destroyed.stale(RULE, fill, flow)
+        for fill in flow.stale_fills
+        if fill.fill.seq not in told_as_repetition and not fill.is_through_view
+    ]
     return wording.strongest([*lost, *stale])
 
 
 def _place(overwrite: Overwrite) -> Span:
     return overwrite.write.event.span
-
-
-def _stale(found: StaleFill, flow: Dataflow) -> Finding:
-    name = wording.array_name(found.fill.dest, flow)
-    fill, writer = wording.operation_name(found.fill.event), wording.operation_name(found.writer.event)
-    return wording.finding(
-        RULE,
-        Severity.WARNING,
-        found.fill.event.span,
-        f"{fill} on {name} is on no tape, so the gradient that arrives for {name} goes on to what {writer} computed "
-        "before, which has no influence any more; use another array, or clear it by a kernel on the tape",
-        [
-            *wording.label(found.writer.event.span, Role.WRITE, f"{name} was computed here by {writer}"),
-            *wording.label(found.reader.event.span, Role.READ, "read on here"),
-            *wording.allocation_label(found.fill.dest.memory, flow),
-            *wording.tape_labels(found.recording),
-        ],
-        flow.trace.source,
-        wording.anchor(flow, memory=found.fill.dest.memory, write=found.fill.event, read=found.reader.event),
-    )
 
 
 RULE = Rule(

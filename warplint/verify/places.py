@@ -109,19 +109,20 @@ class Places:
         return self._spanned(launch[0], min(behind or found, key=lambda node: node.lineno))
 
     def host_store(self, noticed: tuple[Place, ...]) -> Stack:
-        """Where the host wrote through a numpy view: the last store to an item before it was noticed, if any.
+        """Where the host wrote through a numpy view: the last store to an item before this place, else the first after.
 
-        Nothing tells of such a store; it is seen when the memory is touched next.
+        Nothing tells of such a store; it is seen when the memory is touched next, or is known by the view.
         """
         stack = self.stack(noticed)
         path, line, _ = noticed[-1]
         statements = [node for node in ast.walk(self.around(noticed[-1])) if isinstance(node, ast.stmt)]
         left = [node for node in statements if isinstance(node, ast.With) and node.lineno == line]
         line = max([line, *((node.end_lineno or line) + 1 for node in left)])  # the end of a block is told as its head
-        before = [node for node in statements if _stores(node) and (node.end_lineno or node.lineno) < line]
-        if not before:
+        stores = sorted((node for node in statements if _stores(node)), key=lambda node: node.lineno)
+        before = [node for node in stores if (node.end_lineno or node.lineno) < line]
+        if not stores:
             return stack
-        found = self._spanned(path, max(before, key=lambda node: node.lineno))
+        found = self._spanned(path, before[-1] if before else stores[0])
         return (*stack[:-1], Frame(found, stack[-1].function))
 
     def around(self, place: Place) -> ast.AST:

@@ -26,6 +26,8 @@ SummaryOf = Callable[[Kernel], "KernelSummary | None"]
 
 
 FILLS = frozenset({"zero_", "fill_", "assign"})
+NUMPY_STORE = "numpy-store"
+"""How a host write is called that a program makes through a numpy view of an array."""
 """Methods of arrays that write and are recorded on no tape (``assign`` of host data)."""
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from warplint.kernels.summary import KernelFaultKind, Store, StoreKind
 from warplint.trace.events import Alias, Array, Copy, Event, HostWrite, Launch, Moved
-from warplint.trace.flow.operations import FILLS, NeededRead, Operation, Step, active_tape, recorded_on
+from warplint.trace.flow.operations import FILLS, NUMPY_STORE, NeededRead, Operation, Step, active_tape, recorded_on
 from warplint.trace.flow.reachability import CONSUMING_COPIES, CONSUMING_STORES, Reach
 from warplint.trace.flow.recordings import Recording
 
@@ -266,7 +266,7 @@ def _with_arguments(index: str, event: Event) -> str:
     return index
 
 
-_HOST_WRITERS = {"numpy-store": Writer.NUMPY} | dict.fromkeys(FILLS, Writer.FILL)
+_HOST_WRITERS = {NUMPY_STORE: Writer.NUMPY} | dict.fromkeys(FILLS, Writer.FILL)
 
 
 def _writer(step: Step, write: Step, writes: Writes) -> Writer:

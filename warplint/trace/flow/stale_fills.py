@@ -1,9 +1,9 @@
 """Accumulators and results that the program clears beside its tape, while the tape's chain goes on through them.
 
-``zero_()`` and ``fill_()`` are recorded on no tape. An array that was computed on the tape, cleared, computed again
-and read leaves its gradient standing when the backward pass comes to the clearing: it goes on to what was computed
-*before*, although that has no influence any more. It is wrong even where every reader is linear (measured). A clearing
-kernel on the tape consumes the gradient, and is right.
+``zero_()``, ``fill_()`` and what the host stores through a numpy view are recorded on no tape. An array that was
+computed on the tape, cleared, computed again and read leaves its gradient standing when the backward pass comes to the
+clearing: it goes on to what was computed *before*, although that has no influence now. It is wrong even where every
+reader is linear (measured). A clearing kernel on the tape consumes the gradient, and is right.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from warplint.trace.events import HostWrite
-from warplint.trace.flow.operations import FILLS, Step
+from warplint.trace.flow.operations import FILLS, NUMPY_STORE, Step
 from warplint.trace.flow.reachability import Reach
 from warplint.trace.flow.recordings import Recording
 
@@ -26,12 +26,20 @@ class StaleFill:
     writer: Step
     reader: Step
 
+    @property
+    def is_through_view(self) -> bool:
+        """Whether the host stored through a numpy view, and called no method of the array."""
+        return isinstance(self.fill.event, HostWrite) and self.fill.event.how == NUMPY_STORE
+
+
+_BESIDE = FILLS | {NUMPY_STORE}
+
 
 def stale_fills(recording: Recording, established: Reach) -> Iterator[StaleFill]:
     """The fills of one recording through which gradient flows on to what they threw away."""
     steps = recording.window.steps
     for position, step in enumerate(steps):
-        if not isinstance(step.event, HostWrite) or step.event.how not in FILLS or recording.is_old(step.seq):
+        if not isinstance(step.event, HostWrite) or step.event.how not in _BESIDE or recording.is_old(step.seq):
             continue
         if not (established.was_varied[position] and established.is_live[position]):
             continue

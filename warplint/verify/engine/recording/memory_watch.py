@@ -13,15 +13,32 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from warplint.verify.engine.execution.log import Log
 from warplint.verify.engine.execution.memory import PADDING, CodeStack, Memory, Range
 from warplint.verify.engine.recording.user_frames import library_call, user_stack
+from warplint.verify.engine.warp_values import scalars_of
 
 SHADOW_LIMIT = 1 << 28
 """Bytes of memory that are compared for silent host writes; views of larger memory are noted, not compared."""
+MOST_RUNS = 256
+"""Runs of numbers, told apart, that the host has written into one memory between two operations."""
 FOREIGN_LIMIT = 20_000
 """``wp.array`` objects around memory of the host's that are remembered in case an operation reaches it."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A window of the host's on a memory, and where it was taken; ``array`` None: nobody knows how long it lives."""
+
+    array: weakref.ref[Any] | None
+    stack: CodeStack
+
+    @property
+    def may_live(self) -> bool:
+        """Whether the program may still store through it."""
+        return self.array is None or self.array() is not None
 
 
 @dataclass(frozen=True)
@@ -35,9 +52,9 @@ class HeldView:
 
 
 class MemoryWatch:
-    """The memories of a log. ``host_wrote(range)`` is told of bytes that the host has written unseen."""
+    """The memories of a log. ``host_wrote(range, views)`` is told of bytes that the host has written unseen."""
 
-    def __init__(self, log: Log, host_wrote: Callable[[Range], None]) -> None:
+    def __init__(self, log: Log, host_wrote: Callable[[Range, Sequence[View]], None]) -> None:
         self._log = log
         self._host_wrote = host_wrote
         self._foreign: dict[int, weakref.ref[Any]] = {}
@@ -168,15 +185,16 @@ class MemoryWatch:
             return
         live = memory.live()
         if not np.array_equal(live, shadow):
-            changed = np.flatnonzero(live != shadow)
+            changed = list(_runs(live != shadow, _item_size(memory)))
             checkpoints = self._log.checkpoints
             if memory.epoch != checkpoints.current:
                 # The checkpoint must hold what was there before the host wrote.
                 memory.epoch = checkpoints.current
                 checkpoints.epochs[-1][memory] = shadow.copy()
                 checkpoints.size += memory.size
-            self._host_wrote(Range(memory, int(changed[0]), int(changed[-1]) + 1))
-        memory.views = [view for view in memory.views if view is None or view() is not None]
+            for start, stop in changed:
+                self._host_wrote(Range(memory, start, min(stop, memory.size)), memory.views)
+        memory.views = [view for view in memory.views if view.may_live]
         memory.shadow = memory.read() if memory.foreign or memory.views else None
 
     # views of the host's ----------------------------------------------------------------------------------------------
@@ -194,11 +212,11 @@ class MemoryWatch:
         start = address - memory.address
         return Range(memory, start, min(start + max(int(array.capacity), 1), memory.size))
 
-    def expose(self, memory: Memory, view: Any) -> None:
-        """The host has a view from now on; None: one whose life nobody knows."""
+    def expose(self, memory: Memory, view: Any, stack: CodeStack) -> None:
+        """The host has a view from now on, taken at ``stack``; None: one whose life nobody knows."""
         if memory.size > SHADOW_LIMIT:
             return
-        memory.views.append(weakref.ref(_root(view)) if isinstance(view, np.ndarray) else None)
+        memory.views.append(View(weakref.ref(_root(view)) if isinstance(view, np.ndarray) else None, stack))
         if memory.shadow is None:
             memory.shadow = memory.read()
 
@@ -220,6 +238,40 @@ class MemoryWatch:
 
 HELD_BY_WARP_ALONE = 4
 """References to an array that only Warp's own call holds (its argument, its frame, ours): nobody keeps it."""
+
+
+def stored_at(noticed: CodeStack, views: Sequence[View]) -> CodeStack:
+    """Where a store through one of ``views`` was made, as near as can be told: it was noticed at ``noticed``, later.
+
+    Through a view that is gone it was made by the function that took it; through one that lives perhaps by one that it
+    was handed to: the innermost of those that took it which is still running.
+    """
+    living = [view for view in views if view.may_live]
+    taken = next((view.stack for view in reversed(living or views)), ())
+    for code, _ in taken if living else taken[:1]:
+        for depth, (running, _) in enumerate(noticed):
+            if running is code:
+                return noticed[depth:]
+    return taken or noticed
+
+
+def _item_size(memory: Memory) -> int:
+    """The bytes of one number in a memory; 1 where that is not known."""
+    array = memory.handle() if memory.handle is not None else None
+    kind = scalars_of(getattr(array, "dtype", None)).kind
+    return kind.itemsize if kind is not None else 1
+
+
+def _runs(differs: npt.NDArray[np.bool_], size: int) -> Iterator[tuple[int, int]]:
+    """The runs of whole numbers, ``size`` bytes each, that have changed; one over all where there are very many."""
+    count = -(-differs.size // size)
+    whole = np.zeros(count * size, dtype=bool)
+    whole[: differs.size] = differs
+    edges = np.flatnonzero(np.diff(whole.reshape(count, size).any(axis=1), prepend=False, append=False))
+    if edges.size > 2 * MOST_RUNS:
+        edges = edges[[0, -1]]
+    for start, stop in edges.reshape(-1, 2):
+        yield int(start) * size, int(stop) * size
 
 
 def _root(view: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -240,7 +240,7 @@ class Recorder(TapeRecorder):
             self._gradient_used(source.memory)
         read = HostRead(*self._here(), source=source, how=how)
         self.log.add(read)
-        self._memory.expose(source.memory, view)
+        self._memory.expose(source.memory, view, read.stack)
         if source.memory in self.log.gradients and self._inside is None:
             self._memory.hold(source, view, read.stack)
 

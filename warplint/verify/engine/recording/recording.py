@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from warplint.verify.engine.execution.log import Log
@@ -20,7 +20,7 @@ from warplint.verify.engine.execution.operations import (
 )
 from warplint.verify.engine.recording.held_arguments import HeldArguments
 from warplint.verify.engine.recording.horizon import Horizon
-from warplint.verify.engine.recording.memory_watch import MemoryWatch
+from warplint.verify.engine.recording.memory_watch import MemoryWatch, View, stored_at
 from warplint.verify.engine.recording.template import Template
 from warplint.verify.engine.recording.user_frames import called_by_user, importing_library, user_stack
 from warplint.verify.engine.warp_modules import is_unique, plain
@@ -83,8 +83,10 @@ class Recording:
             self._step,
         )
 
-    def _host_wrote(self, dest: Range) -> None:
-        self.log.add(HostWrite(*self._here(), dest=dest, contents=dest.read(), how="numpy"))
+    def _host_wrote(self, dest: Range, views: Sequence[View]) -> None:
+        write = HostWrite(*self._here(), dest=dest, contents=dest.read(), how="numpy")
+        write.stack = stored_at(write.stack, views)
+        self.log.add(write)
 
     # what is only told --------------------------------------------------------------------------------------------
 
