@@ -3,6 +3,7 @@
 import pytest
 from engine_runs import judged
 
+from warplint.proof import Repair
 from warplint.verify.records import GradientStatus
 
 pytestmark = pytest.mark.warp
@@ -95,6 +96,54 @@ def test_looking_at_values_changes_nothing(tmp_path):
         tmp_path,
     )
     assert answer.status("x") == [PASS]
+
+
+def test_what_the_host_writes_where_the_tape_passes_over_is_to_blame(tmp_path):
+    answer = judged(
+        """\
+        x = ones([0.3, 0.8])
+        y, loss = wp.zeros_like(x), wp.zeros(1, dtype=float, requires_grad=True)
+        with wp.Tape() as tape:
+            wp.launch(square, dim=2, inputs=[x], outputs=[y])
+            y.assign(np.minimum(y.numpy(), 0.4))
+            wp.launch(loss_of, dim=2, inputs=[y], outputs=[loss])
+        tape.backward(loss)
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("x")
+    assert (gradient.status, gradient.method, gradient.repaired_by) == (FAIL, "fork", (Repair.HOST,))
+    (culprit,) = gradient.culprits
+    assert answer.lines(culprit.writer)[-1] == answer.lines(gradient.backward[0])[-1] - 2
+
+
+def test_stores_through_a_view_are_told_number_by_number_where_the_view_was_taken(tmp_path):
+    answer = judged(
+        """\
+        def limit(y):
+            view = y.numpy()
+            view[1] = np.uint32(0x3F10D70A).view(np.float32)  # bytes in common with 0.64
+            view[3] = 0.4
+
+        def main():
+            x = ones([0.3, 0.8, 0.4, 0.9])
+            y, loss = wp.zeros_like(x), wp.zeros(1, dtype=float, requires_grad=True)
+            with wp.Tape() as tape:
+                wp.launch(square, dim=4, inputs=[x], outputs=[y])
+                limit(y)
+                wp.launch(loss_of, dim=4, inputs=[y], outputs=[loss])
+            tape.backward(loss)
+            print(x.grad.numpy())
+
+        main()
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("x")
+    assert (gradient.status, gradient.repaired_by) == (FAIL, (Repair.CUT,))
+    numpy = [culprit for culprit in gradient.culprits if culprit.writer_kernel == "numpy"]
+    assert {culprit.writer[-1][2] for culprit in numpy} == {"limit"}
 
 
 def test_a_number_that_an_earlier_step_was_given_is_no_data_from_the_host(tmp_path):

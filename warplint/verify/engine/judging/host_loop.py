@@ -123,6 +123,7 @@ class HostLoop:
         opened = max(when_opened(group), group.start)
         try:
             window = Window(self.machine, self.measurer.analysis, opened, group.backwards)
+            window.run_everything()  # what a write has thrown away is left out otherwise
             return passed_over.culprits(group, window, ruled.vectors, self._returned(group, window))
         except (OutOfBudget, NotExact):
             return ()

@@ -128,7 +128,7 @@ class Window:
         self._told = seconds_of(self.operations)
         self.underrated = self._underrated()
         if not _same(self.unmoved, self._recorded):
-            self._run_everything()
+            self.run_everything()
         if not _same(self.unmoved, self._recorded):
             raise NotExact(f"the replayed objective is {self.unmoved!r}, the program's was {self._recorded!r}")
 
@@ -149,7 +149,7 @@ class Window:
         ratio = self.seconds / max(self._told, CALL)
         return ratio if ratio > BEYOND_DOUBT and self.seconds > LONG else 1.0
 
-    def _run_everything(self) -> None:
+    def run_everything(self) -> None:
         """Leave nothing out, and begin each time with all that the window touches as it was."""
         self._exactly = True
         self._own.clear()
