@@ -38,6 +38,7 @@ one kernel that lie in different folders. Unique modules have a rule of their ow
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 
 from warplint.finding import Anchor, Finding, Role, Severity
@@ -82,8 +83,11 @@ def _small_modules(trace: Trace) -> Iterator[ModuleLife]:
 
 
 def _home(kernel: Kernel) -> str:
-    """What belongs together: the modules that a file names, and the files of a folder."""
-    path = kernel.span.path.replace("\\", "/")
+    """What belongs together: the modules that a file names, and the files of a folder.
+
+    Files of one program may be spelled from the working directory and from the root.
+    """
+    path = os.path.abspath(kernel.span.path).replace("\\", "/")
     stem = path.removesuffix(".py").removesuffix("/__init__")
     return stem.rpartition("/")[0] + "/" if stem.endswith(kernel.module.replace(".", "/")) else path
 

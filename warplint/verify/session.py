@@ -116,7 +116,7 @@ class _Session:
             builds=tuple(count for each in measured.builds for count in _build_counts(each.before)),
             programs=tuple(_program(each, self.settings.verify.device) for each in everything),
             errors=tuple(errors),
-            notes=(*kept, *(_ceiling(each) for each in measured.builds if each.before.problem is None)),
+            notes=(*kept, *(_ceiling(each, judged) for each in measured.builds if each.before.problem is None)),
         )
 
     def _kept(self, commands: Sequence[Command], runs: Sequence[Evidence], errors: list[str]) -> tuple[str, ...]:
@@ -297,6 +297,12 @@ def _explains(finding: Finding, gradient: Gradient, evidence: Evidence) -> bool:
     return named or gradient in evidence.gradients_about(finding)
 
 
+def _is_about_builds(finding: Finding) -> bool:
+    """Whether a count has confirmed the finding."""
+    verdict = finding.verdict
+    return verdict is not None and verdict.status is Status.CONFIRMED and verdict.experiment is Experiment.BUILD_COUNT
+
+
 def _build_counts(builds: Builds) -> Iterable[BuildCount]:
     for module in builds.modules:
         cold = [load for load in builds.cold if load.module == module and load.compiled]
@@ -311,11 +317,14 @@ def _interpretation(recorded: Recorded) -> Interpretation:
     return Interpretation(recorded.trace, recorded.summary_of, source_of=recorded.source_of)
 
 
-def _ceiling(compared: Comparison) -> str:
+def _ceiling(compared: Comparison, judged: Iterable[Finding]) -> str:
     """What would remain of a program's builds; an honest line where none is needless."""
     before, remaining = compared.before, compared.ceiling
     if remaining == before.built_cold and not before.built_warm:
-        return f"{before.command}: nothing is built redundantly; {words.counted(remaining, 'build')} in a fresh cache"
+        counted = f"{words.counted(remaining, 'build')} in a fresh cache"
+        if any(_is_about_builds(finding) for finding in judged):
+            return f"{before.command}: {counted}; no module is built twice, but see the findings"
+        return f"{before.command}: nothing is built redundantly; {counted}"
     again = f", {before.built_warm} in a second run" if before.built_warm else ""
     repaired = "each module were built once" if compared.after is None else "every finding about builds were repaired"
     left = f"{remaining} would remain if {repaired}"
