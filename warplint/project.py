@@ -51,7 +51,7 @@ _EFFECT = Probe(
     (b"config.", b"clear_kernel_cache(", b"\nwp.launch(", b"\nwarp.launch(", b"Tape(", b"module", b"get_module("),
     re.compile(
         rb"^[\w.]*\bconfig\.\w+\s*=[^=]|^(?:\w+\.)?(?:clear_kernel_cache|launch|get_module)\(|^with .*Tape\("
-        rb"|^@[\w.]*kernel\([^)]*\bmodule\s*=(?!\s*[\"']unique[\"'])"
+        rb"|^@[\w.]*kernel\([^)]*\bmodule\s*=\s*[\"'](?!unique[\"'])"
         rb"|^(?:\w+\.)?set_module_options\((?:[^)\n]*\bmodule\s*=|[^)]*\}\s*,\s*\w)",
         re.MULTILINE,
     ),
