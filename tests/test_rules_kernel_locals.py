@@ -128,6 +128,13 @@ def test_what_may_be_unrolled_is_no_fault(tmp_path: Path, before: str) -> None:
     )
 
 
+@pytest.mark.parametrize("read", ["os.environ.get('STAGES', '24')", "os.getenv('STAGES', '24')"])
+def test_a_variable_of_the_environment_has_its_default(tmp_path: Path, read: str) -> None:
+    """As an option has: this is the run in which nobody has set it."""
+    body = "s = float(1.0)\nfor j in range(COUNT):\n    s = s * (1.0 + x[0])  # expect: NVW203\nl[0] = s"
+    check(tmp_path, launched(body, before=f"import os\nCOUNT = int({read})"))
+
+
 def test_a_break_keeps_a_loop_a_loop_whatever_its_bound(tmp_path: Path) -> None:
     body = LOOPS["break beside a worse thing"].replace("range(n)", "range(COUNT)")
     check(tmp_path, launched(body, before="import os\nCOUNT = int(os.environ['STAGES'])"))

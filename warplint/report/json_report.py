@@ -62,9 +62,10 @@ def finding_json(finding: Finding) -> dict[str, Any]:
 
 
 def _span(span: Span) -> dict[str, Any]:
+    """Where it is; in a notebook, ``cell`` says in which cell the lines are counted."""
     return {
         "path": span.path,
-        "cell": span.cell or None,
+        **({"cell": span.cell} if span.cell else {}),
         "line": span.line,
         "column": span.column,
         "end_line": span.end_line or span.line,

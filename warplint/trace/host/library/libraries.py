@@ -65,6 +65,12 @@ def _nothing(machine: Machine, call: Call) -> Value:
     return None
 
 
+def _environment(machine: Machine, call: Call) -> Value:
+    """The run in which nobody has set the variable, as with an option of ``argparse``: its default, if it has one."""
+    default = call.get(1, "default")
+    return default if isinstance(default, str) else UnknownValue("a variable of the environment")
+
+
 _TRANGE = "tqdm.trange"
 
 
@@ -106,6 +112,8 @@ MODELS: dict[str, Callable[[Machine, Call], Value]] = {
     "datetime.datetime.now": _clock,
     "datetime.datetime.today": _clock,
     "os.getpid": _of_this_process,
+    "os.getenv": _environment,
+    "os.environ.get": _environment,
     "uuid.uuid1": _of_this_process,
     "uuid.uuid4": _of_this_process,
     "tempfile.mkdtemp": _of_this_process,
