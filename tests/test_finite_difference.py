@@ -497,3 +497,10 @@ def test_a_gradient_that_is_no_number_has_no_relative_error() -> None:
     judged = combine([direction("largest", FAIL, math.nan, 2.0)])
     assert judged.status is FAIL
     assert judged.relative_error is None
+
+
+@pytest.mark.parametrize("budget", [10, 14, 48])
+def test_what_nothing_hangs_on_is_rightly_zero_however_few_evaluations_there_are(budget: int):
+    judged = judge(lambda x: np.float32(4.2), 1.0, 0.0, budget=budget)
+    assert judged.status is PASS, judged.reason
+    assert judge(lambda x: np.float32(4.2), 1.0, 0.5, budget=budget).status is not PASS

@@ -503,6 +503,9 @@ def _judge_unfinished(ladder: Ladder, ad: float) -> _Verdict:
     if not windows:
         reason = f"the budget of {ladder.evaluations} evaluations is spent before three steps were seen"
         return _Verdict(GradientStatus.INCONCLUSIVE, reason)
+    if ad == 0.0 and all(sample.still for sample in ladder.samples):
+        nowhere = f"does not move at any of {len(ladder.samples)} steps up to {ladder.samples[0].width:.0e}"
+        return _Verdict(GradientStatus.PASS, f"zero: the objective {nowhere}", 0.0, 0.0, ladder.samples[0])
     window = min(windows, key=_error)
     loose = _loosely_agreeing(ladder, ad) if math.isfinite(ad) else None
     if loose is not None:
