@@ -5,18 +5,20 @@
 Every builtin that can be called on numbers, vectors, matrices, quaternions and transforms is launched at a few points,
 away from kinks. Its adjoint is compared with central differences, an input at a time (a builtin without an adjoint is
 *flat* where nothing moves); what the adjoint reads is found by overwriting one input between the forward launch and the
-backward; and zeros (or ones) are put into one input at a time to see whether the adjoint stays finite where there is
-no derivative. Where the registry says that an adjoint is given the result again, a loop overwrites the variable that
-holds it, to see whose gradient then differs. Of builtins on tiles, queries and memory the registry tells whether they
-have an adjoint; what it reads is declared in ``builtins_declared.py``.
+backward; and zeros (or ones) are put into one input at a time to see whether the adjoint stays finite where there is no
+derivative. Where the registry says that an adjoint is given the result again, a loop overwrites the variable that holds
+it, or one that holds an argument, to see whose gradient then differs. Of builtins on tiles, queries and memory the
+registry tells whether they have an adjoint; what it reads is declared in ``builtins_declared.py``.
 
 A row: ``adjoint``; ``reads``, for each argument the positions of those whose values its adjoint reads (null: all of
 them; past the end of the list as its last entry, past an empty list none); ``flat``; ``missing`` and, for calls on
 vectors and the like, ``missing_composite``, the positions that get no gradient although the value depends on them;
 ``result`` (and, for calls that mix numbers with vectors and the like, ``result_mixed``), those whose adjoint reads the
-result; ``wrong``, those whose gradient differences refute; ``singular`` and ``guarded``, by position the values at
-which there is no derivative and the adjoint is not finite, or finite all the same (``singular_whole``: of a composite
-all of whose components are); ``outputs``, the first argument that receives a result; ``measured``.
+result; ``held`` (``held_mixed``), like ``reads``, the arguments that the adjoint reads themselves, where the result
+stands for others (only where that differs); ``wrong``, those whose gradient differences refute; ``singular`` and
+``guarded``, by position the values at which there is no derivative and the adjoint is not finite, or finite all the
+same (``singular_whole``: of a composite all of whose components are); ``outputs``, the first argument that receives a
+result; ``number``, whether it makes a number of vectors and the like; ``measured``.
 """
 
 from __future__ import annotations
@@ -90,6 +92,8 @@ class Call:
     kernel: Any = field(default=None, repr=False)
     overwriting: Any = field(default=None, repr=False)
     """The kernel in which a loop overwrites the variable of the result, where the adjoint is given that."""
+    losing: dict[int, Any] = field(default_factory=dict, repr=False)
+    """By position: the kernel in which a loop overwrites the variable of that argument instead."""
 
     @property
     def inputs(self) -> dict[int, Kind]:
@@ -112,6 +116,11 @@ class Call:
         return len({kind.width > 1 for kind in self.inputs.values()}) > 1
 
     @property
+    def makes_number(self) -> bool:
+        """Whether a single number comes out."""
+        return [kind.width for kind in self.results] == [1]
+
+    @property
     def is_given_result(self) -> bool:
         """Whether the adjoint gets the result once more."""
         return len(self.results) == 1 and bool(builtin_functions[self.name].require_original_output_arg)
@@ -129,13 +138,16 @@ class Call:
             body = [f"{', '.join(names)} = {call}", *(f"r{at}[i] = {name}" for at, name in enumerate(names))]
         return _kernel(key, parameters, body)
 
-    def overwriting_text(self, key: str) -> str:
-        """The source of a kernel that stores the result and overwrites its variable."""
+    def overwriting_text(self, key: str, lost: int | None = None) -> str:
+        """The source of a kernel that stores the result and overwrites its variable, or that of argument ``lost``."""
+        overwritten = self.results[0] if lost is None else self.inputs[lost]
         parameters = [f"a{at}: wp.array(dtype={kind.text})" for at, kind in self.inputs.items()]
-        parameters += [f"{name}: wp.array(dtype={self.results[0].text})" for name in ("r0", "other")]
-        given = [f"a{at}[i]" if isinstance(each, Kind) else each for at, each in enumerate(self.arguments)]
+        parameters += [f"r0: wp.array(dtype={self.results[0].text})", f"other: wp.array(dtype={overwritten.text})"]
+        held = [f"t{at} = a{at}[i]" for at in self.inputs]
+        given = [f"t{at}" if isinstance(each, Kind) else each for at, each in enumerate(self.arguments)]
         call = f"t = wp.{self.name}({', '.join(given)})"
-        return _kernel(key, [*parameters, "n: int"], [call, "r0[i] = t", "for k in range(n):", "    t = other[i]"])
+        loop = ["for k in range(n):", f"    t{'' if lost is None else lost} = other[i]"]
+        return _kernel(key, [*parameters, "n: int"], [*held, call, "r0[i] = t", *loop])
 
 
 def _kernel(key: str, parameters: Sequence[str], body: Sequence[str]) -> str:
@@ -223,10 +235,12 @@ def built(calls: Sequence[Call]) -> list[Call]:
         for at, call in enumerate(batch):
             call.kernel = getattr(module, f"k{at}")
     given = [call for call in good if call.is_given_result]
-    text = "import warp as wp\n\n" + "\n".join(call.overwriting_text(f"k{at}") for at, call in enumerate(given))
-    module = _imported(folder / "builtins_table_results.py", text)
+    texts = [call.overwriting_text(f"k{at}") for at, call in enumerate(given)]
+    texts += [call.overwriting_text(f"k{at}_{lost}", lost) for at, call in enumerate(given) for lost in call.inputs]
+    module = _imported(folder / "builtins_table_results.py", "import warp as wp\n\n" + "\n".join(texts))
     for at, call in enumerate(given):
         call.overwriting = getattr(module, f"k{at}")
+        call.losing = {lost: getattr(module, f"k{at}_{lost}") for lost in call.inputs}
     return good
 
 
@@ -272,6 +286,7 @@ class Measured:
     singular: dict[int, set[float]] = field(default_factory=dict)
     guarded: dict[int, set[float]] = field(default_factory=dict)
     result: set[int] = field(default_factory=set)
+    held: dict[int, set[int]] = field(default_factory=dict)
 
 
 Inputs = dict[int, np.ndarray]
@@ -361,12 +376,20 @@ def measure(call: Call) -> Measured:
                     found.reads.setdefault(of, set()).add(at)
     for at, special in itertools.product(call.inputs, SPECIAL):
         _at_special(trial, found, inputs, at, special)
-    if call.overwriting is not None:
-        other = _warp_array(call.results[0], rng.uniform(2.0, 3.0, (POINTS, call.results[0].width)), False)
-        overwriting = Trial(call, trial.seeds, call.overwriting, (other, 1))
-        for at, gradient in overwriting.gradients(inputs).items():
+    if call.overwriting is None:
+        found.held = found.reads
+        return found
+
+    def differing(kernel: Any, overwritten: Kind) -> Iterator[int]:
+        other = _warp_array(overwritten, rng.uniform(2.0, 3.0, (POINTS, overwritten.width)), False)
+        for at, gradient in Trial(call, trial.seeds, kernel, (other, 1)).gradients(inputs).items():
             if not np.allclose(gradient, claimed[at], rtol=1e-5, atol=1e-7):
-                found.result.add(at)
+                yield at
+
+    found.result.update(differing(call.overwriting, call.results[0]))
+    for lost, kernel in call.losing.items():
+        for at in differing(kernel, call.inputs[lost]):
+            found.held.setdefault(at, set()).add(lost)
     return found
 
 
@@ -453,6 +476,9 @@ def row(name: str, measured: Sequence[tuple[Call, Measured]]) -> dict[str, Any]:
         positions = {at for call, each in measured if call.is_mixed is mixed for at in each.result}
         if positions:
             found[key] = sorted(positions)
+        held = _positions([(call, each.held) for call, each in measured if call.is_mixed is mixed])
+        if positions and held != _positions([(call, each.reads) for call, each in measured if call.is_mixed is mixed]):
+            found["held_mixed" if mixed else "held"] = held
     wrong = {at for _, each in measured for at in each.wrong}
     if adjoint and wrong:
         found["wrong"] = sorted(wrong)
@@ -465,6 +491,8 @@ def row(name: str, measured: Sequence[tuple[Call, Measured]]) -> dict[str, Any]:
                     by_position.setdefault(at, set()).update(values)
         if adjoint and by_position:
             found[key] = {str(at): sorted(values) for at, values in sorted(by_position.items())}
+    if any(call.is_composite for call, _ in measured) and all(call.makes_number for call, _ in measured):
+        found["number"] = True
     if name in OUTPUTS:
         found["outputs"] = OUTPUTS[name]
     return found
@@ -473,11 +501,16 @@ def row(name: str, measured: Sequence[tuple[Call, Measured]]) -> dict[str, Any]:
 def _reads(name: str, measured: Sequence[tuple[Call, Measured]]) -> list[str] | None:
     if not measured or name in READS:
         return _declared_reads(name)
-    reads: dict[int, set[int]] = {}
-    for call, each in measured:
+    return _positions([(call, each.reads) for call, each in measured])
+
+
+def _positions(measured: Sequence[tuple[Call, dict[int, set[int]]]]) -> list[str]:
+    """For each argument the positions that some call showed for it."""
+    found: dict[int, set[int]] = {}
+    for call, by_argument in measured:
         for at in call.inputs:
-            reads.setdefault(at, set()).update(each.reads.get(at, ()))
-    return ["".join(map(str, sorted(reads.get(at, ())))) for at in range(max(reads) + 1)]
+            found.setdefault(at, set()).update(by_argument.get(at, ()))
+    return ["".join(map(str, sorted(found.get(at, ())))) for at in range(max(found, default=-1) + 1)]
 
 
 def _declared_reads(name: str) -> list[str] | None:

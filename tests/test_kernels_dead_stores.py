@@ -46,11 +46,27 @@ def test_dead(body):
         "for k in range(n):\n    c[i] = b[i]\n    b[i] = a[k] * a[k]\nb[i] = 2.0",
         "for k in range(n):\n    b[k] = a[k] * a[k]\nb[k] = 2.0",
         "b[i + 1] = a[i] * a[i]\nb[i] = 2.0",
+        "for k in range(n):\n    b[k] = a[k] * a[k]\n    c[k] = b[k + s]\n    b[k] = 2.0",
+        "for k in range(n):\n    b[k + 1] = a[k] * a[k]\n    c[k] = b[k]\nb[0] = 2.0",
     ],
 )
 def test_alive(body):
-    summary = kernel(body, "a: R, b: R, c: R, n: int")
+    summary = kernel(body, "a: R, b: R, c: R, n: int, s: int")
     assert any("a[" in read for read in needed(summary))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for k in range(n):\n    b[k] *= a[k]\n    b[k] = 0.5 * b[k + 1]",
+        "for k in range(n):\n    b[k + 1] = a[k] * a[k]\n    c[k] = b[k]\n    b[k + 1] = 2.0",
+        "b[0] = a[i] * a[i]\nb[2] = b[1]\nb[0] = 2.0",
+    ],
+)
+def test_a_read_of_the_next_element_keeps_no_store_alive(body):
+    summary = kernel(body, "a: R, b: R, c: R, n: int")
+    assert needed(summary) == set()
+    assert summary.faults == ()
 
 
 def test_a_component_kills_that_component_only():

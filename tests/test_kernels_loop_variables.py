@@ -119,6 +119,24 @@ def test_some_adjoints_read_the_result_which_the_loop_overwrites(value, expected
     assert fault_lines(summary, LOOP) == expected
 
 
+OPERAND = "t = c[i]\nu = a[i]\nb[i] = {}\nfor k in range(n):\n    t += c[k + 1]\nd[i] = t"
+
+
+@pytest.mark.parametrize("value", ["wp.tanh(t)", "wp.exp(t)", "wp.sqrt(t)", "wp.cbrt(t)", "t / u", "2.0 / wp.exp(t)"])
+def test_of_an_operand_for_which_the_result_stands_nothing_is_lost(value):
+    assert faulty(OPERAND.format(value)) == []
+
+
+@pytest.mark.parametrize("value", ["wp.sin(t)", "u / t", "wp.pow(t, 2.0)", "wp.tanh(t) * t", "t * u"])
+def test_an_operand_that_the_adjoint_reads_itself_is_lost(value):
+    assert len(faulty(OPERAND.format(value))) == 1
+
+
+def test_a_result_made_of_what_a_loop_carries_is_no_more_there_than_that():
+    assert faulty("t = c[i]\nfor k in range(n):\n    t = wp.exp(t)\nd[i] = t") == ["wp.exp(t)"]
+    assert faulty("t = c[i]\nfor k in range(n):\n    t += c[k]\nd[i] = wp.exp(t)") == ["wp.exp(t)"]
+
+
 def test_the_result_of_normalize_changes_with_its_components():
     changed = "p = {}\np[0] += a[i]\nw[i] = p"
     kind = KernelFaultKind.COMPONENT_REASSIGN
@@ -126,6 +144,8 @@ def test_the_result_of_normalize_changes_with_its_components():
     assert fault_lines(kernel(changed.format("wp.normalize(v[i])"), parameters), kind) == ["p[0] += a[i]"]
     assert fault_lines(kernel(changed.format("2.0 * v[i]"), parameters), kind) == []
     assert fault_lines(kernel(changed.format("v[i] / b[i]"), parameters), kind) == []
+    assert fault_lines(kernel(changed.format("v[i] / wp.dot(v[i], w[i])"), parameters), kind) == []
+    assert fault_lines(kernel(changed.format("wp.cw_div(w[i], v[i])"), parameters), kind) == ["p[0] += a[i]"]
 
 
 @pytest.mark.warp

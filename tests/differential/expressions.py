@@ -157,19 +157,25 @@ class Expressions:
         fresh = {array for array in arrays if self.arrays.aliases.get(array, array) not in self.arrays.written}
         return bool(words & {*made, *names.rows, *fresh})
 
-    def varying(self, text: str, names: Names) -> str:
-        """The expression, or one that depends on the inputs as well."""
+    def varying(self, text: str, names: Names, without: str = "") -> str:
+        """The expression, or one that depends on the inputs as well, though on nothing ``without`` occurs in."""
         if self.varies(text, names):
             return text
         choices = [each for each in [*names.reals, *self._elements(names)] if self.varies(each, names)]
+        choices = [each for each in choices if not without or without not in each]
         return f"({text} + {self.random.choice(choices)})" if choices else text
 
     def _arithmetic(self, names: Names, depth: int) -> str:
         left, right = self.real(names, depth - 1), self.real(names, depth - 1)
-        sign = self.random.choice(("+", "*", "*", "*", "/", *(["-"] if left != right else [])))
+        differ = self._owned(left) != self._owned(right)
+        sign = self.random.choice(("+", "*", "*", "*", "/", *(["-"] if differ else [])))
         if sign == "/":
             return f"({left} / (real(2.0) + wp.cos({right})))"
         return f"({left} {sign} {right})"
+
+    def _owned(self, text: str) -> str:
+        """The expression with arrays in place of their other names."""
+        return re.sub(r"[a-z]\w*", lambda word: self.arrays.aliases.get(word[0], word[0]), text)
 
     def _template(self, templates: Sequence[str], names: Names, depth: int) -> str:
         template = self.random.choice(templates)

@@ -127,7 +127,7 @@ class Statements:
         elif sign == "=" and self.chance(0.6):
             body.add(f"{name} = {self._of_itself(name, body)}")
         else:
-            value = self.expressions.varying(self._without(name, body), body.names)
+            value = self.expressions.varying(self._without(name, body), body.names, without=name)
             body.add(f"{name} {sign} {value if value != name else f'({value} * {value})'}")
 
     def _without(self, place: str, body: Body) -> str:

@@ -41,6 +41,8 @@ class Table:
     derivatives: Mapping[str, Derivative]
     singular: Mapping[str, int]
     outputs: Mapping[str, int]
+    numbers: frozenset[str]
+    """The builtins that make a number of vectors and the like (``wp.dot``)."""
 
     def derivative(self, name: str) -> Derivative:
         """How gradient passes ``name``."""
@@ -50,6 +52,17 @@ class Table:
         """The positions that the adjoint of one of ``count`` arguments of a PARTIAL builtin reads; unknown: all."""
         reads = self.rows[name]["reads"]
         return tuple(map(int, reads[argument])) if argument < len(reads) else tuple(range(count))
+
+    def held(self, name: str, argument: int, count: int, *, mixed: bool) -> tuple[int, ...]:
+        """Of those that :meth:`reads` names: the ones that the adjoint reads themselves, not the result in their place.
+
+        A variable that holds one of the others may be overwritten by then; what it was made of is needed all the same.
+        ``mixed``: of a call on numbers and composites together.
+        """
+        held = self.rows.get(name, {}).get("held_mixed" if mixed else "held")
+        if held is None or argument >= len(held):
+            return self.reads(name, argument, count)
+        return tuple(map(int, held[argument]))
 
     def missing(self, name: str, *, composite: bool) -> tuple[int, ...]:
         """The arguments that get no gradient although the rest of the builtin has an adjoint (``wp.mod``)."""
@@ -69,6 +82,7 @@ def table() -> Table:
         {name: _derivative(row) for name, row in rows.items()},
         {name: position for name, row in rows.items() if (position := _singular_at_zero(row)) is not None},
         {name: row["outputs"] for name, row in rows.items() if "outputs" in row},
+        frozenset(name for name, row in rows.items() if row.get("number")),
     )
 
 

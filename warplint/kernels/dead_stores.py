@@ -7,6 +7,7 @@ earlier one makes of nothing is nothing. Who reads the value for such a store al
 from __future__ import annotations
 
 import ast
+import re
 
 from warplint.kernels.ledger import Ledger, StoreRecord, Token, TokenKind
 from warplint.kernels.summary import StoreKind
@@ -78,7 +79,27 @@ def _replaces(later: StoreRecord, store: StoreRecord) -> bool:
 
 def _is_unread(store: StoreRecord, later: list[StoreRecord], reads: list[Token]) -> bool:
     """Whether nothing of the array is read before one of the later stores replaces what this one left."""
+    reads = [read for read in reads if not _is_elsewhere(read, store)]
     return any(
         not any(store.order < read.order < each.order or read.loops & store.loops & ~each.loops for read in reads)
         for each in later
     )
+
+
+def _is_elsewhere(read: Token, store: StoreRecord) -> bool:
+    """Whether a read is of another element than a store in the same iteration: ``b[k + 1]``, not ``b[k]``.
+
+    Where the thread's index is part of it, it is the element of another thread.
+    """
+    if len(read.indices) != len(store.index) or any(index.threads for index in (*read.indices, *store.index)):
+        return False
+    pairs = ((_offset(a.symbol), _offset(b.symbol)) for a, b in zip(read.indices, store.index, strict=True))
+    return any(a[0] == b[0] and a[1] != b[1] and "?" not in a[0] for a, b in pairs)
+
+
+def _offset(symbol: str) -> tuple[str, int]:
+    """An index as a sum of something and a number: ``k + 1`` as ``("k", 1)``, ``3`` as ``("", 3)``."""
+    if symbol.isdigit():
+        return "", int(symbol)
+    match = re.fullmatch(r"(.+) ([+-]) (\d+)", symbol)
+    return (match[1], int(match[2] + match[3])) if match else (symbol, 0)

@@ -123,6 +123,8 @@ class Operations:
             return self.flat(arguments, Cut.NONDIFFERENTIABLE, node)
         arguments = self._without_missing(name, arguments, node)
         value = self.linear(arguments)
+        if name in self.table.numbers:
+            value.type = types.REAL if value.type.floating else Type(Kind.SCALAR, value.type.floating)
         value.sign = sign_of(name, arguments, node)
         if value.active and (name == "exp" or name in self.table.singular):
             value.dangers |= self._danger(name, arguments, value.active, node)
@@ -166,15 +168,17 @@ class Operations:
     ) -> None:
         """The needs of one nonlinear operation; who reads a composite or the operation's own result is noted."""
         own, readers = 0, self.ledger.readers
-        for given, positions in self._readings(name, derivative, arguments):
+        mixed = len({argument.type.kind in COMPOSITES for argument in arguments}) > 1
+        for given, positions, held in self._readings(name, derivative, arguments, mixed=mixed):
             read = [arguments[position] for position in positions if position < len(arguments)]
-            need = self.need(union(map(self.read, read)), given, node)
+            themselves = [arguments[position] for position in held if position < len(arguments)]
+            tokens = union(each.tokens for each in read) | union(map(self.read, themselves))
+            need = self.need(tokens, given, node)
             own |= need
-            for each in read:
+            for each in themselves:
                 if each.type.kind in COMPOSITES:
                     readers[each] = readers.get(each, 0) | need
         value.needs |= own
-        mixed = len({argument.type.kind in COMPOSITES for argument in arguments}) > 1
         reading = self.table.result_readers(name, mixed=mixed)
         through = union(argument.active for number, argument in enumerate(arguments) if number in reading)
         if through:
@@ -183,15 +187,20 @@ class Operations:
                 readers[value] = readers.get(value, 0) | own
 
     def _readings(
-        self, name: str, derivative: Derivative, arguments: list[Value]
-    ) -> Iterator[tuple[int, Iterable[int]]]:
-        """Which arguments (by position) an operation's adjoint reads, if gradient flows through which paths."""
+        self, name: str, derivative: Derivative, arguments: list[Value], *, mixed: bool
+    ) -> Iterator[tuple[int, Iterable[int], Iterable[int]]]:
+        """If gradient flows through which paths an operation's adjoint reads which arguments (by position).
+
+        First all those whose values it reads, then those that it reads themselves and not in the result.
+        """
+        count = len(arguments)
         if derivative is Derivative.NONLINEAR:
-            yield union(argument.active for argument in arguments), range(len(arguments))
+            yield union(argument.active for argument in arguments), range(count), range(count)
             return
         for number, argument in enumerate(arguments):
             if argument.active:
-                yield argument.active, self.table.reads(name, number, len(arguments))
+                held = self.table.held(name, number, count, mixed=mixed)
+                yield argument.active, self.table.reads(name, number, count), held
 
     def variable(self, name: str, value: Value, made: ast.AST) -> Value:
         """A value as the variable ``name`` holds it from ``made`` on.
