@@ -131,6 +131,22 @@ def test_suppressions_count_in_the_command_line(warplint, here) -> None:
     assert "train.py:23:29: NVW901 " in out
 
 
+def test_every_setting_can_be_given_on_the_command_line(warplint) -> None:
+    """Under the name that it has in ``pyproject.toml``, as the README says."""
+    _, out, _ = warplint("--show-settings")
+    shown = json.loads(out)
+    names = {*shown, *shown["verify"]} - {"file", "verify"}
+    options = cli.check_parser().format_help()
+    assert [name for name in sorted(names) if f"--{name} " not in options and f"--{name}\n" not in options] == []
+
+
+def test_the_version_that_rules_speak_of_can_be_named(warplint) -> None:
+    _, out, _ = warplint("--show-settings", "--warp-version", "1.15")
+    assert json.loads(out)["warp-version"] == "1.15"
+    status, _, err = warplint("--show-settings", "--warp-version", "new")
+    assert (status, "expected a version" in err) == (2, True)
+
+
 def test_settings_of_the_project_hold_and_the_command_line_over_them(warplint, here) -> None:
     (here / "sub").mkdir()
     (here / "sub" / "train.py").write_text(SWAP)

@@ -154,6 +154,7 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--severity", choices=[s.value for s in Severity], help="lowest severity shown (default: warning)"
     )
+    group.add_argument("--warp-version", metavar="N.N", help="the version that rules speak of (default: the newest)")
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
@@ -199,10 +200,8 @@ def settings_of(options: argparse.Namespace) -> Mapping[str, Any]:
     table: dict[str, Any] = {name.replace("_", "-"): _listed(given[name]) for name in lists if given.get(name)}
     if given.get("per_file_ignores"):
         table["per-file-ignores"] = _patterns(given["per_file_ignores"])
-    if given.get("severity"):
-        table["severity"] = given["severity"]
-    if given.get("baseline"):
-        table["baseline"] = given["baseline"]
+    words = ("severity", "baseline", "warp_version")
+    table |= {name.replace("_", "-"): given[name] for name in words if given.get(name)}
     if given.get("force_exclude"):
         table["force-exclude"] = True
     if given.get("notebooks"):
