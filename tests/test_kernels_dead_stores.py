@@ -39,7 +39,6 @@ def test_dead(body):
         "b[i] = a[i] * a[i]\nc[i] = b[i + 1]\nb[i] = 2.0",
         "b[i] = a[i] * a[i]\nb[i] += 2.0",
         "wp.atomic_max(b, i, a[i] * a[i])\nc[i] = b[i]\nb[i] = 2.0",
-        "b[i] = a[i] * a[i]\nif b[i] > 0.5:\n    c[i] = 3.0\nb[i] = 2.0",
         "b[i] = a[i] * a[i]\nif c[i] > 0.0:\n    b[i] = 2.0",
         "b[i] = a[i] * a[i]\nfor k in range(n):\n    b[i] = 2.0",
         "b[i] = a[i] * a[i]\nif c[i] > 0.0:\n    return\nb[i] = 2.0",
@@ -67,6 +66,41 @@ def test_a_read_of_the_next_element_keeps_no_store_alive(body):
     summary = kernel(body, "a: R, b: R, c: R, n: int")
     assert needed(summary) == set()
     assert summary.faults == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "b[i] = a[i] * a[i]\nif b[i] > 0.5:\n    c[i] = 3.0\nb[i] = 2.0",
+        "b[i] = a[i] * a[i]\nc[i] += wp.step(b[i]) * c[i + 1]\nb[i] = 2.0",
+        "b[i] = b[i] * b[i]\nc[i] = 3.0\nb[i] = wp.floor(b[i])",
+    ],
+)
+def test_a_read_through_which_no_gradient_flows_keeps_no_store_alive(body):
+    summary = kernel(body, "a: R, b: R, c: R, n: int")
+    (first, *_) = (store for store in summary.stores if store.path == "b")
+    assert (first.needs, first.active) == ((), frozenset())
+
+
+LOST = "t = a[i] * c[i]\nb[i] = t * t\n"
+
+
+@pytest.mark.parametrize(
+    ("loops", "lost"),
+    [
+        ("for k in range(n):\n    t += a[k]\nfor k in range(n):\n    b[i] = c[k]", False),
+        ("for k in range(n):\n    t += a[k]\n    b[i] = c[k]", False),
+        ("for k in range(1, n):\n    t += a[k]\nfor k in range(n):\n    b[i] = c[k]", False),
+        ("for k in range(n):\n    t += a[k]\nfor k in range(1, n):\n    b[i] = c[k]", True),
+        ("for k in range(n):\n    t += a[k]\nfor k in range(m):\n    b[i] = c[k]", True),
+        ("for k in range(n):\n    t += a[k]\n    if c[k] > 0.0:\n        b[i] = c[k]", True),
+        ("for k in range(n):\n    t += a[k]\n    if c[k] > 0.0:\n        continue\n    b[i] = c[k]", True),
+        ("for k in range(n):\n    t += a[k]\n    d[k] = 2.0 * b[i]\n    b[i] = c[k]", True),
+    ],
+)
+def test_where_a_loop_loses_a_variable_another_one_over_the_same_range_runs_too(loops, lost):
+    summary = kernel(LOST + loops, "a: R, b: R, c: R, d: R, n: int, m: int")
+    assert ("t * t" in [fault.operation for fault in summary.faults]) is lost
 
 
 def test_a_component_kills_that_component_only():

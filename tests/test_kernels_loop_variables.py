@@ -132,6 +132,30 @@ def test_an_operand_that_the_adjoint_reads_itself_is_lost(value):
     assert len(faulty(OPERAND.format(value))) == 1
 
 
+PRODUCT = "r = float(1.0)\nfor k in range(n):\n    r *= c[k]\nt = r * r\nfor k in range({}):\n    {}\nd[i] = t"
+
+
+@pytest.mark.parametrize(
+    ("bound", "line", "lost"),
+    [
+        ("n", "t = a[k]", False),
+        ("m", "t = a[k]", True),
+        ("n", "t += a[k]", True),
+        ("n", "t = t + a[k] if i > 2 else a[k]", True),
+    ],
+)
+def test_what_a_loop_replaces_is_left_only_where_loops_over_its_range_do_not_run(bound, line, lost):
+    summary = kernel(PRODUCT.format(bound, line), "a: R, c: R, d: R, n: int, m: int")
+    assert bool(fault_lines(summary, LOOP)) is lost
+
+
+@pytest.mark.parametrize("line", ["b[i] += wp.where(c[k] > 0.0, t, c[k]) * a[k]", "u = 2.0 * t\n    b[i] += u * a[k]"])
+def test_what_a_loop_makes_of_a_variable_that_a_later_one_assigns_is_made_again_of_another_value(line):
+    body = "t = a[i]\nfor k in range(n):\n    {}\nfor k in range({}):\n    t += c[k]\nd[i] = t"
+    assert len(faulty(body.format(line, "n"))) == 1
+    assert faulty(body.format(line, "3")) == []
+
+
 def test_a_result_made_of_what_a_loop_carries_is_no_more_there_than_that():
     assert faulty("t = c[i]\nfor k in range(n):\n    t = wp.exp(t)\nd[i] = t") == ["wp.exp(t)"]
     assert faulty("t = c[i]\nfor k in range(n):\n    t += c[k]\nd[i] = wp.exp(t)") == ["wp.exp(t)"]

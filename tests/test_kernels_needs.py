@@ -244,3 +244,12 @@ def test_a_store_to_integers_reads_nothing():
     summary = kernel("if c[i] > 0.0:\n    z[z[i]] = int(a[i])", "a: R, c: R, z: Z")
     store = store_to(summary, "z")
     assert (store.needs, store.active, store.depends) == ((), frozenset(), {"a", "c", "z"})
+
+
+def test_an_entry_of_a_matrix_is_needed_where_gradient_flows_through_the_one_across():
+    two = "c[i] = wp.determinant(wp.mat22(a[i], b[i], s, 2.0))"
+    assert needed(kernel(two, "a: R, b: R, c: R, s: float")) == set()
+    two = "c[i] = wp.determinant(wp.mat22(a[i], b[i], 1.0, b[i + 1]))"
+    assert needed(kernel(two, "a: R, b: R, c: R")) == {"a[i]", "b[i + 1]"}
+    held = "m = wp.mat22(a[i], b[i], s, 2.0)\nc[i] = wp.determinant(m)"
+    assert needed(kernel(held, "a: R, b: R, c: R, s: float")) == {"a[i]", "b[i]"}

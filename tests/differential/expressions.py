@@ -31,8 +31,8 @@ SMOOTH = (
 )
 KINKED = (
     "wp.abs(wp.sin(real(3.0) * {}))",
-    "wp.max({0}, {0} + wp.sin(real(4.0) * {1}))",
-    "wp.min({0} + wp.sin(real(4.0) * {1}), {0})",
+    "wp.max({0}, real(0.6) * {0} + wp.sin(real(4.0) * {1}))",
+    "wp.min(real(0.6) * {0} + wp.sin(real(4.0) * {1}), {0})",
     "wp.clamp(real(1.5) * wp.sin(real(3.0) * {}), real(-1.1), real(1.3))",
 )
 FLAT = ("wp.floor(real(3.0) * {})", "wp.round({})", "wp.sign({})", "real(int(real(2.0) * {}))", "wp.step({})")

@@ -102,12 +102,15 @@ def _plain(name: str, random: Random, features: Features) -> str:
     names = Names(["x", "y"])
     body = Body([f"@wp.func\ndef {name}(x: real, y: real):"], names, indent=1)
     statements.count = 50
+    early = ""
     for _ in range(random.randint(0, 2)):
         _local_statement(statements, body)
     if random.random() < 0.25:
         body.add(f"if wp.sin(real(6.0) * {random.choice('xy')}) > real(0.0):")
-        body.add(f"    return {_returned(statements, names)}")
-    body.add(f"return {_returned(statements, names)}")
+        early = _returned(statements, names)
+        body.add(f"    return {early}")
+    late = _returned(statements, names)
+    body.add(f"return {late if late != early else f'wp.sin({late})'}")
     return "\n".join(body.lines).replace("range(n)", "range(4 + int(0))").replace("range(1, n)", "range(1, 4 + int(0))")
 
 

@@ -1,7 +1,8 @@
 """Stores whose value nobody reads before the same kernel replaces it: no gradient comes back to them.
 
 Measured: the adjoint of the later store takes the element's gradient and clears it, so that whatever the adjoint of the
-earlier one makes of nothing is nothing. Who reads the value for such a store alone hands no gradient on either.
+earlier one makes of nothing is nothing. Who reads the value for such a store alone hands no gradient on either, nor
+does who reads it through flat operations alone, or as a condition.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import ast
 import re
 
-from warplint.kernels.ledger import Ledger, StoreRecord, Token, TokenKind
+from warplint.kernels.ledger import Bound, Ledger, StoreRecord, Token, TokenKind
+from warplint.kernels.operations import Condition
 from warplint.kernels.summary import StoreKind
 from warplint.kernels.values import Value, members, union
 
@@ -18,6 +20,8 @@ def bury(ledger: Ledger) -> None:
     """Take from each dead store what its adjoint would read and where gradient would flow; the store itself stays."""
     for store in _dead(ledger):
         store.value, store.needs, store.multiplier = Value(type=store.value.type, threads=store.value.threads), 0, 0
+    for store, there in _dead_behind_loops(ledger):
+        store.needs = ledger.spared(store.needs, there)
 
 
 def _dead(ledger: Ledger) -> list[StoreRecord]:
@@ -27,13 +31,45 @@ def _dead(ledger: Ledger) -> list[StoreRecord]:
     dead = [store for store in ledger.stores if id(store) in later]
     while dead:
         buried = set(map(id, dead))
-        used = union(_stands_on(store, ledger) for store in ledger.stores if id(store) not in buried)
-        met = {path: [token for bit, token in found if bit & used] for path, found in reads.items()}
+        alive = [store for store in ledger.stores if id(store) not in buried]
+        met: dict[str, list[Token]] = {}
+        for path, found in reads.items():
+            own = ledger.path_bit(path)
+            used = union(_stands_on(store, ledger) for store in alive if store.value.active & own)
+            met[path] = [token for bit, token in found if bit & used]
         kept = [store for store in dead if _is_unread(store, later[id(store)], met.get(store.path, []))]
         if len(kept) == len(dead):
             break
         dead = kept
     return dead
+
+
+def _dead_behind_loops(ledger: Ledger) -> list[tuple[StoreRecord, int]]:
+    """Stores that matter only where a loop runs no iteration, and the tokens that are there then."""
+    found: list[tuple[StoreRecord, int]] = []
+    reads = _reads(ledger) if ledger.bounds else {}
+    for store in ledger.stores if ledger.bounds else ():
+        for later in _candidates(store, ledger) if store.needs else ():
+            there = ledger.there_without(_only_loop(later, store))
+            met = [token for _, token in reads.get(store.path, [])]
+            if there and _covers(later, store) and _is_unread(store, [later], met):
+                found.append((store, there))
+    return found
+
+
+def _candidates(store: StoreRecord, ledger: Ledger) -> list[StoreRecord]:
+    """The later stores to the same element."""
+    if "?" in store.symbol:
+        return []
+    return [each for each in ledger.stores if each.path == store.path and each.symbol == store.symbol]
+
+
+def _only_loop(later: StoreRecord, store: StoreRecord) -> Bound | None:
+    """The bound of the loop under which alone a later store stands, besides what the earlier one stands under."""
+    known = set(map(id, store.under))
+    further = [each for each in later.under if id(each) not in known]
+    only = further[0] if len(further) == 1 else None
+    return only.bound if isinstance(only, Condition) and only.loop else None
 
 
 def _reads(ledger: Ledger) -> dict[str, list[tuple[int, Token]]]:
@@ -68,13 +104,16 @@ def _replacing(ledger: Ledger) -> dict[int, list[StoreRecord]]:
 
 
 def _replaces(later: StoreRecord, store: StoreRecord) -> bool:
+    return _covers(later, store) and set(map(id, later.under)) <= set(map(id, store.under))
+
+
+def _covers(later: StoreRecord, store: StoreRecord) -> bool:
+    """Whether a later store replaces all of an earlier one where it runs."""
     if later.kind is not StoreKind.STORE or later.order <= store.order:
         return False
     if (later.component and later.component != store.component) or "?" in later.component:
         return False
-    if store.varies & store.loops & ~later.loops:
-        return False
-    return set(map(id, later.under)) <= set(map(id, store.under))
+    return not store.varies & store.loops & ~later.loops
 
 
 def _is_unread(store: StoreRecord, later: list[StoreRecord], reads: list[Token]) -> bool:

@@ -79,7 +79,21 @@ class Expressions(Elements, ABC):
             return self.captured(node.id)
         if known in self.ledger.watched:
             return self._contributing(known)
-        return self._chained(known) if known in self.ledger.chained else known
+        if known in self.ledger.chained:
+            return self._chained(known)
+        return self._made_again(known) if self.loop_entries else known
+
+    def _made_again(self, variable: Value) -> Value:
+        """A variable from outside as a loop's body uses it: the backward pass makes anew whatever is made of it there.
+
+        Measured: where a later loop assigns the variable, that is made of another value.
+        """
+        held = self.ledger.variables.get(variable, 0)
+        if not held or not any(id(variable) in entry for entry in self.loop_entries):
+            return variable
+        use = variable.like(tokens=variable.tokens | held)
+        self.ledger.variables[use] = held
+        return use
 
     def summand(self, node: ast.Name) -> Value:
         """A variable as something is added to it, which is what a ``while`` loop may do."""

@@ -26,6 +26,9 @@ class Overrun(Exception):
     """The budget is spent: the kernel's summary is incomplete."""
 
 
+Bound = tuple[str, str, str]
+"""The symbols of a range's start, stop and step."""
+
 Arms = frozenset[tuple[int, bool]]
 """Which arms of which branches (by number) something stands in."""
 
@@ -226,6 +229,8 @@ class Ledger:
     chained: dict[Value, int] = field(default_factory=dict)
     """Locals that a ``while`` loop carries, as its body sees them: the need of whatever gradient uses them otherwise
     than to add to them."""
+    bounds: dict[int, set[Bound | None]] = field(default_factory=dict)
+    """For tokens of locals that loops overwrite: the bounds of those loops; None: one that nobody knows."""
     lane_names: dict[int, str] = field(default_factory=dict)
     loops: dict[tuple[object, ...], int] = field(default_factory=dict)
     branches: int = 0
@@ -288,12 +293,30 @@ class Ledger:
         token = Token(TokenKind.READ, path, "", "", self.order, node, file)
         return value.like(tokens=value.tokens | self.token(token, ()))
 
-    def lose(self, variable: Value, name: str, loop: ast.AST) -> None:
+    def lose(self, variable: Value, name: str, loop: ast.AST, bound: Bound | None) -> None:
         """A loop assigns a variable bound before it: its memory is another's when adjoints of earlier reads run."""
         for number in members(self.variables.get(variable, 0)):
+            self.bounds.setdefault(1 << number, set()).add(bound)
             if not self.carried >> number & 1:
                 self.tokens[number] = dataclasses.replace(self.tokens[number], path=name, node=loop)
                 self.carried |= 1 << number
+
+    def there_without(self, bound: Bound | None) -> int:
+        """The tokens of locals that are still there where a loop with this bound runs no iteration."""
+        if bound is None:
+            return 0
+        return union(bit for bit, found in self.bounds.items() if all(_is_within(each, bound) for each in found))
+
+    def spared(self, needs: int, there: int) -> int:
+        """The bits of needs, each without the tokens that are ``there`` anyway."""
+        kept = needs
+        for number in members(needs):
+            need = self.needs[number]
+            if need.tokens & there:
+                rest = need.tokens & ~there
+                kept &= ~(1 << number)
+                kept |= self.need(rest, need.given, need.node, need.file, need.what, need.destination)
+        return kept
 
     def watch(self, variable: Value, astray: Astray) -> None:
         """What is made of the variable from here on contributes to an adjoint that a function assigns."""
@@ -377,3 +400,11 @@ class Ledger:
         """A symbol that equals no other."""
         self.fresh += 1
         return f"?{self.fresh}"
+
+
+def _is_within(inner: Bound | None, outer: Bound) -> bool:
+    """Whether a range is empty if another one is."""
+    if inner is None or inner[1:] != outer[1:]:
+        return False
+    numbers = inner[0].isdigit() and outer[0].isdigit() and outer[2] == "1"
+    return inner[0] == outer[0] or (numbers and int(inner[0]) >= int(outer[0]))

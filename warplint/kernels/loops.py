@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from warplint.kernels import types
 from warplint.kernels.calls import Calls
-from warplint.kernels.ledger import Astray, Mark, Token, TokenKind
+from warplint.kernels.ledger import Astray, Bound, Mark, Token, TokenKind
 from warplint.kernels.liveness import LoopFacts, facts_of, is_sum
 from warplint.kernels.operations import Condition, End, Environment, Exit, LoopExits
 from warplint.kernels.summary import BY_REFERENCE, LEFT_BEHIND, OUT_OF_ORDER, SKIPPED, StoreKind
@@ -39,6 +39,7 @@ class Loop:
     bit: int
     loses_locals: bool
     begin: Callable[[], Condition]
+    bound: Bound | None = None
     at_once: bool = False
     """Whether a ``break`` that leaves it does so in the first iteration: its condition stays what it is."""
 
@@ -140,7 +141,7 @@ class Loops(Calls):
         """A ``for`` loop. The backward pass counts its index down from the bounds, which are needed as a condition."""
         bit = self._loop_bit(node)
         target = node.target.id if isinstance(node.target, ast.Name) else ""
-        bound = self.flat(bounds)
+        bound, of = self.flat(bounds), _bound(node, bounds)
 
         def begin() -> Condition:
             if target:
@@ -148,9 +149,11 @@ class Loops(Calls):
                 self.frame.locals[target] = Value(
                     type=types.INTEGER, symbol=symbol, threads=bound.threads, varies=bound.varies | bit
                 )
-            return self.condition(bound, node.iter, "the loop's bound ", loop=True)
+            condition = self.condition(bound, node.iter, "the loop's bound ", loop=True)
+            condition.bound = of
+            return condition
 
-        return Loop(node, facts_of(node), bit, loses_locals, begin)
+        return Loop(node, facts_of(node), bit, loses_locals, begin, of)
 
     def _loop_bit(self, node: ast.AST) -> int:
         """The bit of a loop, by node and call chain."""
@@ -163,7 +166,7 @@ class Loops(Calls):
         kept = Exit(self._kept(loop, before.locals), ())
         if loop.loses_locals:
             for name in loop.facts.assigned & before.locals.keys():
-                self.ledger.lose(before.locals[name], name, loop.node)
+                self.ledger.lose(before.locals[name], name, loop.node, loop.bound)
         entry = {**kept.locals, **self._carried(loop, before.locals)}
         for remaining in reversed(range(MOST_PASSES)):
             mark = self.ledger.mark()
@@ -180,7 +183,7 @@ class Loops(Calls):
         self._skipped(loop, mark, exits)
         self._left_behind(loop, mark)
         self._in_order(loop, mark)
-        leaving = self.meet([kept, *ends, *breaks])
+        leaving = self.meet([self._not_run(loop, kept), *ends, *breaks])
         self.frame.locals = {**leaving, **dict(self._after(loop, leaving, condition))}
 
     def _pass(self, loop: Loop, entry: Environment) -> tuple[list[Exit], LoopExits, Condition]:
@@ -235,6 +238,21 @@ class Loops(Calls):
                 kept = locals_[name] = locals_[name].like(needs=locals_[name].needs & ~own)
                 self.ledger.variables[kept] = held
         return locals_
+
+    def _not_run(self, loop: Loop, kept: Exit) -> Exit:
+        """The locals where the loop runs no iteration, so that no other loop over the same range has lost one."""
+        there = self.ledger.there_without(loop.bound)
+        assigned = loop.facts.assigned & kept.locals.keys() if there else ()
+        return Exit({**kept.locals, **{name: self._spared(kept.locals[name], there) for name in assigned}}, ())
+
+    def _spared(self, value: Value, there: int) -> Value:
+        """A value, and its components, made of nothing lost among the tokens that are ``there``."""
+        spared = value.like(tokens=value.tokens & ~there, needs=self.ledger.spared(value.needs, there))
+        if value.components is not None:
+            spared.components = tuple(self._spared(part, there) for part in value.components)
+        if value in self.ledger.variables:
+            self.ledger.variables[spared] = self.ledger.variables[value]
+        return spared
 
     def _grown(self, loop: Loop, entry: Environment, ends: list[Exit]) -> Environment:
         """The carried locals of which the body made more than came in."""
@@ -332,6 +350,7 @@ class Loops(Calls):
         present = frozenset[str]().union(*(condition.present for condition in self.conditions))
         token = Token(kind, name, "", "", self.ledger.order, loop.node, self.frame.file, present=present)
         lost = self.ledger.token(token, (loop.node, self.frame.functions))
+        self.ledger.bounds.setdefault(lost, set()).add(loop.bound)
         if kind is TokenKind.CARRIED and isinstance(loop.node, ast.While):
             self.ledger.variables[value] = lost
             self.ledger.chained[value] = self.need(lost, value.active, loop.node.test, OUT_OF_ORDER)
@@ -371,6 +390,17 @@ def _same(a: Value | None, b: Value | None) -> bool:
         b.cuts,
         b.varies,
     )
+
+
+def _bound(node: ast.For, bounds: Sequence[Value]) -> Bound | None:
+    """The range of a loop, where it is one and its numbers are known by name."""
+    symbols = [value.symbol for value in bounds]
+    if not all(symbols) or any("?" in each for each in symbols) or not 1 <= len(symbols) <= 3:
+        return None
+    if not isinstance(node.iter, ast.Call) or len(node.iter.args) != len(symbols):
+        return None
+    start, stop = ("0", symbols[0]) if len(symbols) == 1 else symbols[:2]
+    return start, stop, symbols[2] if len(symbols) == 3 else "1"
 
 
 def _constant_range(bounds: Sequence[Value]) -> range | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from warplint.kernels import types
 from warplint.kernels.builtins import Derivative, table
-from warplint.kernels.ledger import Arms, DangerRecord, File, Ledger, Token, TokenKind
+from warplint.kernels.ledger import Arms, Bound, DangerRecord, File, Ledger, Token, TokenKind
 from warplint.kernels.liveness import assigned_in_loops
 from warplint.kernels.singular import dangerous, kinked, sign_of
 from warplint.kernels.source import Scope
@@ -47,6 +47,8 @@ class Condition:
     loop: bool = False
     returns: bool = False
     arm: tuple[int, bool] | None = None
+    bound: Bound | None = None
+    """Of a loop, where its range is known."""
     present: frozenset[str] = frozenset()
     """It is that these array parameters were given at all (``if joint_qdd:``)."""
 
@@ -116,6 +118,9 @@ class Operations:
         """The value of builtin ``name`` on ``arguments``, by the table of builtins."""
         if name == "mul" and len(arguments) == 2 and all(each.type.kind is Kind.TRANSFORM for each in arguments):
             name = "transform_multiply"
+        entries = arguments[0].components if name == "determinant" and _is_nested(node) else None
+        if entries is not None and len(entries) == 4:
+            return self._determinant(entries, node)
         derivative = self.table.derivative(name)
         if derivative is Derivative.FLAT:
             return self.flat(arguments, node=node)
@@ -133,6 +138,11 @@ class Operations:
         if value.active and derivative is not Derivative.LINEAR:
             self._add_needs(value, name, derivative, arguments, node)
         return value
+
+    def _determinant(self, entries: Sequence[Value], node: ast.AST) -> Value:
+        """The determinant of two rows of two: the adjoint of an entry is the one across."""
+        a, b, c, d = entries
+        return self.linear([self.apply("mul", [a, d], node), self.apply("mul", [b, c], node)])
 
     def _without_missing(self, name: str, arguments: list[Value], node: ast.AST) -> list[Value]:
         """The arguments, those cut off that the builtin's adjoint gives nothing to."""
@@ -338,3 +348,8 @@ class Operations:
         if known is None:
             known = self.annotations[node] = types.annotated(node, scope)
         return known
+
+
+def _is_nested(node: ast.AST) -> bool:
+    """Whether a call's argument is the result of another call, which no variable holds."""
+    return isinstance(node, ast.Call) and bool(node.args) and isinstance(node.args[0], ast.Call)
