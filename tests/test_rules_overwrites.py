@@ -232,6 +232,10 @@ INSIDE = {
         "z[i] = y[i] * y[i]\ny[i] = wp.sin(z[i]) * z[i]  # expect: NVW104",
         "wp.launch(ssq, 3, inputs=[y, l])",
     ),
+    "overwritten by the loop's next round": (
+        "for k in range(int(y[2]) + 5):\n    y[i] += 0.1  # expect: NVW104\n    wp.atomic_add(z, i, y[i] * y[i])",
+        "wp.launch(ssq, 3, inputs=[z, l])",
+    ),
     "written twice": ("z[i] = y[i] * y[i]\nz[i] = wp.sin(y[i])", "wp.launch(ssq, 3, inputs=[z, l])"),
     "other arms of a branch": (
         "if i == 0:\n    z[i] = y[i] * y[i]\nelse:\n    y[i] = 0.0",

@@ -192,7 +192,10 @@ def _later_writes(
 ) -> Iterator[Step]:
     operation = writes.operations[step.seq]
     for own in operation.steps:
-        if own.dest.memory == read.array.memory and own.order >= read.need.read.order and not own.changes_nothing:
+        if own.dest.memory != read.array.memory or own.changes_nothing:
+            continue
+        again = own.store is not None and _is_overwritten_inside(own.store, read, operation)  # by a loop around both
+        if own.order >= read.need.read.order or again:
             yield own
     for write in writes.between(read.array.memory, step.seq, recording.backward.seq):
         if not (write.seq in repeats and write.kind is StoreKind.STORE):
