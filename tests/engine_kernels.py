@@ -139,3 +139,21 @@ def buried_wrongly(a: wp.array(dtype=float), rate: float, b: wp.array(dtype=floa
     b[i] = wp.sin(a[i])
     b[i] *= rate * a[i]
     b[i] = b[i] + OFFSET
+
+
+@wp.kernel
+def plate(field: wp.array(dtype=wp.vec2), phase: wp.array(dtype=float), out: wp.array(dtype=wp.vec2)):
+    """Turns what comes from three neighbours: behind the last plate no phase changes what is bright."""
+    i = wp.tid()
+    n = field.shape[0]
+    f = 0.6 * field[i] + 0.2 * field[(i + 1) % n] + 0.2 * field[(i + n - 1) % n]
+    lit = wp.where(i % 4 == 3, 0.0, 1.0)
+    c, s = wp.cos(phase[i]) * lit, wp.sin(phase[i]) * lit
+    out[i] = wp.vec2(c * f[0] - s * f[1], s * f[0] + c * f[1])
+
+
+@wp.kernel
+def brightness_misfit(field: wp.array(dtype=wp.vec2), goal: wp.array(dtype=float), loss: wp.array(dtype=float)):
+    i = wp.tid()
+    e = wp.dot(field[i], field[i]) - goal[i]
+    wp.atomic_add(loss, 0, e * e)

@@ -87,3 +87,25 @@ def test_where_nothing_is_left_to_differentiate_the_launches_are_looked_at_in_do
     failed = [check for check in answer.result.of(KernelCheck) if check.status is GradientStatus.FAIL]
     assert {(check.kernel, check.argument) for check in failed} == {("buried_wrongly", "a")}
     assert all("in double precision" in check.reason for check in failed)
+
+
+def test_what_rounding_leaves_of_a_zero_gradient_is_not_called_wrong(tmp_path):
+    """A contribution moves by its last digit in one direction and not at all in another, as the tape's dust does."""
+    answer = judged(
+        """\
+        first, last = (wp.array(0.4 * np.sin(np.arange(8) + at), dtype=float, requires_grad=True) for at in (0, 8))
+        wave = wp.array(np.tile([1.0, 0.0], (8, 1)), dtype=wp.vec2)
+        goal = wp.array(3.0 * np.eye(8)[2], dtype=float)
+        between, behind = (wp.zeros(8, dtype=wp.vec2, requires_grad=True) for _ in range(2))
+        loss = ones([0.0])
+        with wp.Tape() as tape:
+            wp.launch(plate, dim=8, inputs=[wave, first], outputs=[between])
+            wp.launch(plate, dim=8, inputs=[between, last], outputs=[behind])
+            wp.launch(brightness_misfit, dim=8, inputs=[behind, goal], outputs=[loss])
+        tape.backward(loss)
+        print(first.grad.numpy(), last.grad.numpy(), loss.numpy())
+        """,
+        tmp_path,
+    )
+    assert [each.status for each in answer.gradients].count(GradientStatus.PASS) == 1
+    assert GradientStatus.FAIL not in [each.status for each in answer.gradients]

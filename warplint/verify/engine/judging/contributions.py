@@ -60,8 +60,9 @@ class Summed:
                 judged = [self._judged(group, window, sum_of, vector) for vector in found.vectors]
         except (NotRewritable, OutOfBudget):
             return found
+        judged = [direction for direction in judged if direction.fd or direction.status is not GradientStatus.FAIL]
         if not any(direction.fd for direction in judged):
-            return found  # no contribution moves either: it is swallowed before it comes to the sum
+            return found  # where no contribution moves either, the change is swallowed before it comes to the sum
         answer = combine(judged)
         if answer.status not in (GradientStatus.PASS, GradientStatus.FAIL):
             return found
