@@ -7,7 +7,7 @@ Such questions are known only afterwards. They are kept with the result, and ask
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,7 +86,7 @@ def is_imported_beside(project: Project, entry: Module) -> bool:
     key = _key(entry)
     known = project.memo.get(key)
     if not isinstance(known, bool):
-        known = project.memo[key] = any(_imports(project, file, entry) for file in _naming(entry))
+        known = project.memo[key] = any(_imports(project, file, entry) for file in _naming(project, entry))
     return known
 
 
@@ -94,13 +94,23 @@ def _key(entry: Module) -> tuple[str, object]:
     return "imported beside", entry.path
 
 
-def _naming(entry: Module) -> Iterator[Path]:
+def _naming(project: Project, entry: Module) -> Iterator[Path]:
     """The files beside an entry, and in the folder around, whose text names it."""
     path = Path(entry.path)
     stem = path.stem.encode()
-    for file in (*path.parent.glob("*.py"), *path.parent.parent.glob("*.py")):
-        if file.name != path.name and stem in file.read_bytes():
-            yield file
+    for folder in (path.parent, path.parent.parent):
+        for file, text in _texts(project, folder).items():
+            if file.name != path.name and stem in text:
+                yield file
+
+
+def _texts(project: Project, folder: Path) -> Mapping[Path, bytes]:
+    """The files of a folder, read once for all the entries that lie in it."""
+    key = "texts of", folder
+    known = project.memo.get(key)
+    if not isinstance(known, dict):
+        known = project.memo[key] = {file: file.read_bytes() for file in folder.glob("*.py")}
+    return known
 
 
 def _imports(project: Project, file: Path, entry: Module) -> bool:
