@@ -25,6 +25,7 @@ from warplint.verify.records import (
     Program,
     Signature,
     SignatureKind,
+    SparedView,
     Stagnant,
     to_json,
 )
@@ -93,6 +94,7 @@ RECORDS = (
     ),
     ChildSeen(17, "fork", (PLACE,)),
     Stagnant(3, (PLACE,), (PLACE,), (PLACE,), (PLACE,), 0.6),
+    SparedView(3, (PLACE,), (PLACE,), (PLACE,), 0.6, 0.2),
     KernelCheck("k", PLACE, (PLACE,), GradientStatus.PASS, "", 1.0, 1.0, "x"),
     ModuleLoad("m", "abc", "cpu", True, 12.0, (PLACE,), options={"max_unroll": 16}),
     Note("cache", "not cleared", (PLACE,)),

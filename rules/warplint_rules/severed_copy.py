@@ -30,7 +30,8 @@ The program runs: what the optimiser updates is followed, and confirmed where no
 
 ## Limits
 
-Silent where the copy is read by anything (a launch, a copy back, the host), and where the trace is not complete.
+Silent where the copy is read by anything (a launch, a copy back, the host), and where the trace is not complete: a run
+is followed through eight iterations more, and what nothing has read by then is taken to be read by nothing.
 """
 
 from __future__ import annotations

@@ -37,17 +37,19 @@ gradient under it was cleared, and it showed something before.
 ## Limits
 
 Silent where the gradient had been used before it was cleared, in what asserts that it is zero, and where it was handed
-to code outside the project. A view's use is seen in source only.
+to code outside the project. In a run, a view's use is seen where the leaf is updated from it: run again with the
+clearing undone, the program comes to another leaf.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warplint.finding import Finding, Role, Severity
+from warplint.finding import Anchor, Finding, Role, Severity
 from warplint.proof import Experiment, Repair, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
+from warplint.trace.events import EmptiedReading
 from warplint.trace.flow.residues import Staleness, StaleRead
 from warplint_rules import wording
 
@@ -56,13 +58,12 @@ def detect(context: Context) -> Iterable[Finding]:
     """One finding for each reading statement; what a backward without a seed was to fill anew is that one's fault."""
     flow = context.dataflow
     unseeded = [recording.backward.seq for recording in flow.unseeded]
-    return wording.strongest(
-        [
-            _finding(stale, flow)
-            for stale in flow.stale_reads
-            if not (stale.why is Staleness.CLEARED and any(stale.cause.seq < seq < stale.read.seq for seq in unseeded))
-        ]
-    )
+    stale = [
+        _finding(stale, flow)
+        for stale in flow.stale_reads
+        if not (stale.why is Staleness.CLEARED and any(stale.cause.seq < seq < stale.read.seq for seq in unseeded))
+    ]
+    return wording.strongest([*stale, *(_measured(emptied, flow) for emptied in flow.trace.emptied)])
 
 
 def _finding(stale: StaleRead, flow: Dataflow) -> Finding:
@@ -84,6 +85,23 @@ def _finding(stale: StaleRead, flow: Dataflow) -> Finding:
     )
 
 
+def _measured(emptied: EmptiedReading, flow: Dataflow) -> Finding:
+    """A view that the run itself has shown to be used after its clearing; its use is no event of a recorded trace."""
+    memory = flow.trace.memories.get(emptied.memory)
+    return wording.finding(
+        RULE,
+        Severity.WARNING,
+        emptied.read[-1].span,
+        _of_view(wording.memory_name(emptied.memory, flow)),
+        [
+            *wording.label(emptied.cleared[-1].span, *_CAUSES[Staleness.CLEARED_UNDER_VIEW]),
+            *wording.allocation_label(emptied.memory, flow),
+        ],
+        flow.trace.source,
+        Anchor(allocation=memory.span if memory is not None else None, read=emptied.read[-1].span),
+    )
+
+
 _CAUSES = {
     Staleness.CLEARED: (Role.WRITE, "cleared here"),
     Staleness.CLEARED_UNDER_VIEW: (Role.WRITE, "cleared here"),
@@ -97,12 +115,18 @@ def _message(stale: StaleRead, flow: Dataflow) -> str:
     return {
         Staleness.CLEARED: f"the gradient of {name} is read after it was cleared: it is zero, and what the backward "
         "computed was never used; read it before clearing",
-        Staleness.CLEARED_UNDER_VIEW: f"on the CPU this is a view of the gradient of {name}, not a copy: it is cleared "
-        "before the view is used, which then shows zeros; take a `.copy()`",
+        Staleness.CLEARED_UNDER_VIEW: _of_view(name),
         Staleness.CONSUMED: f"{name} is an intermediate array: its gradient is consumed by the backward pass and zero "
         "afterwards; make it with `retain_grad=True` to read it",
         Staleness.NOT_YET: f"the gradient of {name} is read before the backward that fills it, and not after it",
     }[stale.why]
+
+
+def _of_view(name: str) -> str:
+    return (
+        f"on the CPU this is a view of the gradient of {name}, not a copy: it is cleared before the view is used, "
+        "which then shows zeros; take a `.copy()`"
+    )
 
 
 RULE = Rule(

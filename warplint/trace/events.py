@@ -535,6 +535,19 @@ class UnconvergedSolver:
 
 
 @dataclass(frozen=True)
+class EmptiedReading:
+    """A view of a gradient that a run has seen to be used after the gradient was cleared under it.
+
+    ``read`` is where the view was taken, ``cleared`` where it was emptied, ``largest`` the largest magnitude it showed.
+    """
+
+    memory: int
+    read: Stack
+    cleared: Stack
+    largest: float
+
+
+@dataclass(frozen=True)
 class Trace:
     """The events of one possible run of one program, in order.
 
@@ -564,3 +577,7 @@ class Trace:
     """Of a run: what was measured of the user's own adjoints."""
     unconverged: tuple[UnconvergedSolver, ...] = ()
     """Of a run: loops that were run on."""
+    emptied: tuple[EmptiedReading, ...] = ()
+    """Of a run: views of gradients that were used when they were empty."""
+    unread: frozenset[int] = frozenset()
+    """Of a run that was stopped: memories that were updated again and again, and that nothing has read."""

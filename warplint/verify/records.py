@@ -227,6 +227,8 @@ class Unread:
     writer: tuple[Place, ...]
     writer_kernel: str = ""
     reason: str = ""
+    times: int = 1
+    """The backward calls since the first update, in front of which nothing has read it."""
 
 
 @dataclass(frozen=True)
@@ -243,6 +245,22 @@ class Stagnant:
     written: tuple[Place, ...]
     largest: float
     """The largest magnitude in the gradient when it was seen."""
+
+
+@dataclass(frozen=True)
+class SparedView:
+    """A leaf that comes out another when the program is run again and a clearing of its gradient is undone.
+
+    ``seen`` is where the program took a view of the gradient, ``cleared`` where that was cleared under it, ``moved`` by
+    how much the leaf differs at the next backward call: the program uses the view after it was cleared.
+    """
+
+    memory: int
+    allocated: tuple[Place, ...]
+    seen: tuple[Place, ...]
+    cleared: tuple[Place, ...]
+    largest: float
+    moved: float
 
 
 # ------------------------------------------------------------------------------------------------------------------
@@ -400,6 +418,8 @@ class EmptiedView:
     read: tuple[Place, ...]
     allocated: tuple[Place, ...]
     largest: float
+    gradient: int = -1
+    """The memory of the gradient."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from warplint.verify.records import (
     EmptiedView,
     Gradient,
     GradientStatus,
+    SparedView,
     Stagnant,
     Unread,
 )
@@ -106,7 +107,7 @@ def _stale(finding: Finding, run: Evidence) -> Verdict | None:
     """A reading that the run did not see as stale, or a gradient that was not measured: nothing is known."""
     allocation = spots((finding.anchor.allocation,))
     about = [g for g in run.gradients_about(finding) if allocation & run.spots_of(g.allocated)]
-    lost = _stagnant(finding, run)
+    lost = _stagnant(finding, run) or _spared(finding, run)
     if lost is not None:
         return lost
     emptied = _emptied(finding, run)
@@ -133,6 +134,21 @@ def _stagnant(finding: Finding, run: Evidence) -> Verdict | None:
                 f"update of the leaf after that (line {line}) wrote back, to the bit, what was there"
             )
             figures = {"largest": each.largest, "moved": 0.0}
+            return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures)
+    return None
+
+
+def _spared(finding: Finding, run: Evidence) -> Verdict | None:
+    """The leaf is another where the clearing is undone: the view is used for what it no longer shows."""
+    here = spots((finding.span,))
+    cleared = spots(label.span for label in finding.labels if label.role is Role.WRITE)
+    for each in run.result.of(SparedView):
+        if here & run.spots_of(each.seen) and cleared & run.spots_of(each.cleared):
+            reason = (
+                f"the gradient held values up to {number(each.largest)} when the view was taken here, and was cleared; "
+                f"run again with the clearing undone, the leaf differs by {number(each.moved)} at the next backward"
+            )
+            figures = {"largest": each.largest, "moved": each.moved}
             return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures)
     return None
 

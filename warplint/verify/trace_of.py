@@ -23,6 +23,9 @@ from warplint.verify.exchanges import with_exchanges
 from warplint.verify.loads_of import with_loads
 from warplint.verify.places import Places
 
+OFTEN = 8
+"""Backward calls in front of which nothing has read what is updated: then it is taken to be read by nothing."""
+
 
 @dataclass(frozen=True)
 class Recorded:
@@ -62,6 +65,8 @@ def recorded_trace(seen: Iterable[object], project: Project, path: str = "") -> 
         enclosing=Enclosing(project),
         refuted=tuple(_refuted(record, places)),
         unconverged=tuple(_unconverged(record, places)),
+        emptied=tuple(_emptied(record, places)),
+        unread=_unread(record),
     )
     kernels = _Kernels(project, places, tables, trace.warp)
     return Recorded(trace, kernels.summary_of, places, kernels.source_of)
@@ -102,6 +107,20 @@ def _unconverged(record: Sequence[object], places: Places) -> Iterator[events.Un
                 ad=loop.ad,
                 settled=loop.fd,
             )
+
+
+def _emptied(record: Sequence[object], places: Places) -> Iterator[events.EmptiedReading]:
+    told: set[tuple[records.Place, ...]] = set()
+    for used in record:
+        if isinstance(used, records.Stagnant | records.SparedView) and used.seen not in told:
+            told.add(used.seen)
+            seen, cleared = places.stack(used.seen), places.stack(used.cleared)
+            if seen and cleared:
+                yield events.EmptiedReading(used.memory, seen, cleared, used.largest)
+
+
+def _unread(record: Sequence[object]) -> frozenset[int]:
+    return frozenset(item.memory for item in record if isinstance(item, records.Unread) and item.times >= OFTEN)
 
 
 def _version(record: Sequence[object]) -> tuple[int, int]:

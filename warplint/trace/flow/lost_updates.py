@@ -24,12 +24,12 @@ def lost_updates(
     trace: Trace, recordings: Sequence[Recording], operations: Mapping[int, Operation]
 ) -> Iterator[LostUpdate]:
     """The copies that are updated, never read, and whose original a later recording differentiates unchanged."""
-    if trace.cut or not any(memory.copied_from is not None for memory in trace.memories.values()):
+    if not any(memory.copied_from is not None for memory in trace.memories.values()):
         return
     read = _read(trace, operations)
     for copy in trace.memories.values():
         original = trace.memories.get(copy.copied_from) if copy.copied_from is not None else None
-        if original is None or copy.id in read:
+        if original is None or copy.id in read or (trace.cut and copy.id not in trace.unread):
             continue
         update = _first_update(copy.id, trace)
         if update is None:

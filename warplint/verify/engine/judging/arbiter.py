@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from warplint.verify.engine.execution.log import Log
 from warplint.verify.engine.execution.operations import BackwardBegin
 from warplint.verify.engine.execution.views import FloatView
 from warplint.verify.engine.recording.recorder import Recorder
+from warplint.verify.engine.recording.recording import Evaluating
 from warplint.verify.engine.warp_values import Scalars
 
 WATCHED = "WARPLINT_BUILDS"
@@ -42,6 +43,13 @@ class Unanswered(Exception):
     """The program, run again, did not come to the backward call: it raised, exited, or took too long."""
 
 
+class Asked(Protocol):
+    """What the program is to be asked, run again."""
+
+    def begin(self, result: int, log: Log) -> Evaluating:
+        """Be the process that answers, a number, through the descriptor ``result``."""
+
+
 @dataclass(frozen=True)
 class Question:
     """Where the leaf lies, how it is moved (an array to add) and when; the backward calls whose losses are summed."""
@@ -55,6 +63,10 @@ class Question:
     added: npt.NDArray[np.float64]
     backwards: tuple[int, ...]
 
+    def begin(self, result: int, log: Log) -> Evaluation:
+        """Be the process that answers."""
+        return Evaluation(self, result, log)
+
 
 class Snapshot:
     """A forked process that waits; ``index`` is the number of the next operation when it was made."""
@@ -65,8 +77,8 @@ class Snapshot:
         self._ask = ask
         self._answer = answer
 
-    def evaluate(self, question: Question, seconds: float) -> float:
-        """The objective of the program with the leaf moved. Raises :class:`Unanswered`."""
+    def evaluate(self, question: Asked, seconds: float) -> float:
+        """What the program answers: the objective with a leaf moved, say. Raises :class:`Unanswered`."""
         data = pickle.dumps(question)
         try:
             self._ask.write(struct.pack("<qd", len(data), seconds) + data)
@@ -162,11 +174,11 @@ class Reserve:
             os.write(answer, _outcome(process, result_read, seconds))
             os.close(result_read)
 
-    def _become(self, question: Question, result: int) -> None:
+    def _become(self, question: Asked, result: int) -> None:
         """Be the program again, quietly, up to the last backward call that is asked for."""
         _silence()
         self._recorder.horizon.mute()
-        self._recorder.evaluation = Evaluation(question, result, self._log)
+        self._recorder.evaluation = question.begin(result, self._log)
 
 
 class Evaluation:
@@ -188,6 +200,9 @@ class Evaluation:
             memory = self._log.memories.all[asked.memory]
             view = FloatView(memory.address + asked.offset, asked.shape, asked.strides, asked.scalars)
             view.write((view.read().astype(np.float64) + asked.added).astype(view.kind))
+
+    def ran(self) -> None:
+        """It has run."""
 
     def backward(self, begin: BackwardBegin) -> None:
         """A backward call begins."""

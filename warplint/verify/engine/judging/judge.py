@@ -39,6 +39,7 @@ from warplint.verify.engine.judging.recorded_functions import RecordedFunctions
 from warplint.verify.engine.judging.repairs import Measured, diagnose, measured
 from warplint.verify.engine.judging.repetition import repetition
 from warplint.verify.engine.judging.signatures import Signatures, named
+from warplint.verify.engine.judging.spared import spared_views
 from warplint.verify.engine.judging.updates import stagnant_updates, unread_updates
 from warplint.verify.engine.replaying.adjoint import BackwardPass
 from warplint.verify.engine.replaying.analysis import Analysis
@@ -75,6 +76,7 @@ class Judge:
         self._clock = clock
         self._seed = seed
         self._starting = starting
+        self._reserve = reserve
         self.survey = Survey(machine)
         self.survey.run()
         self.analysis = Analysis(self._log, self.survey)
@@ -96,6 +98,8 @@ class Judge:
                 self._send(unread)
             for stagnant in stagnant_updates(self._machine, self.analysis):
                 self._send(stagnant)
+            for spared in spared_views(self._machine, self.analysis, reserve=self._reserve, clock=self._clock):
+                self._send(spared)
             for call, memory in self.survey.overruns:
                 self._send(_overrun(call, memory))
         skipped = 0

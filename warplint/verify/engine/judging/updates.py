@@ -38,9 +38,14 @@ def unread_updates(analysis: Analysis) -> Iterator[Unread]:
             places(memory.stack),
             places(first.stack),
             kernel.name if kernel is not None else "",
-            "it is updated from its gradient, and nothing reads it before the next backward call"
+            f"it is updated from its gradient, and nothing reads it before {_calls(len(later))}"
             + (", a copy of another array" if memory.copied_from is not None else ""),
+            times=len(later),
         )
+
+
+def _calls(count: int) -> str:
+    return "the next backward call" if count == 1 else f"or between the next {count} backward calls"
 
 
 def stagnant_updates(machine: Machine, analysis: Analysis) -> Iterator[Stagnant]:

@@ -10,12 +10,16 @@ from dataclasses import dataclass, field
 
 from warplint.runner.protocol import ITERATIONS
 from warplint.verify.engine.execution.log import Log
+from warplint.verify.engine.recording.waiting import awaits_a_reader
 
 SITES = 6
 """Complete groups of different ``with tape`` statements that are enough in all, for each iteration asked for."""
 
 UNFINISHED = 4
 """Backward calls whose gradients nobody ever uses or clears: stop after so many for each iteration asked for."""
+
+FURTHER = 8
+"""Iterations more that are looked at where enough have left something open (``waiting``)."""
 
 THINNED = 0.125
 """Checkpoints that take less than this share of the budget are not worth thinning."""
@@ -77,6 +81,8 @@ class Horizon:
         self._finished = False
         self._ticks = 0
         self._open = False
+        self._further = 0
+        """Iterations that were looked at beyond those that are asked for."""
         self._muted = False
         self._is_short = False
         """The program was refused memory, for reasons of its own: what it lets go of now is no growth of the log."""
@@ -113,7 +119,9 @@ class Horizon:
                 log.checkpoints.begin(log.next_index)
         self._site = site
         enough = self._complete[site] >= self.iterations or self._complete.total() >= SITES * self.iterations
-        if enough or self._pending >= self.unfinished:
+        waits = enough and fresh and self._further < FURTHER and awaits_a_reader(log)
+        self._further += waits
+        if (enough and not waits) or self._pending >= self.unfinished:
             self.seen = self._told(site, enough)
             self.more = "--iterations" if enough else "--horizon"
             self.begin_anew()
@@ -134,6 +142,7 @@ class Horizon:
     def begin_anew(self) -> None:
         """Count from zero again."""
         self._open = False
+        self._further = 0
         self._complete.clear()
         self._pending = 0
         self._finished = False

@@ -250,7 +250,15 @@ class Recorder(TapeRecorder):
         if self._inside is None:
             for held in self._memory.emptied(memories):
                 owner = held.source.memory.gradient_of or held.source.memory
-                self.happened(EmptiedView, read=held.stack, allocated=owner.stack, largest=held.largest)
+                self.happened(
+                    EmptiedView,
+                    read=held.stack,
+                    allocated=owner.stack,
+                    largest=held.largest,
+                    gradient=held.source.memory.number,
+                )
+        if self.evaluation is not None:
+            self.evaluation.ran()
 
     def _touch(self, address: int) -> Memory | None:
         return self._memory.touch(address, save=self._template is None)

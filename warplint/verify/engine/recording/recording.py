@@ -41,6 +41,9 @@ class Evaluating(Protocol):
     def operation(self) -> None:
         """An operation is about to run."""
 
+    def ran(self) -> None:
+        """It has run."""
+
     def backward(self, begin: BackwardBegin) -> None:
         """A backward call begins."""
 
