@@ -43,7 +43,8 @@ differences of that one launch.
 A warning only where the kernel is launched on a tape, gradient flows through the old component and the result matters
 to the loss; otherwise information. The first assignment after `wp.vec3()`, `v[0] += e` (not `v.x += e`, which stores
 the sum), one assignment in each arm of a branch, and components of array elements (`a[i].x = e`) are right and stay
-silent. Before Warp 1.16 the latter passed no gradient on: with `warp-version` below that, they are reported here.
+silent. The latter passed no gradient on before Warp 1.15, and a sum onto one (`a[i].x += e`) none before 1.18: with
+`warp-version` below that, they are reported here.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ def _moot(fault: KernelFault, kernel: Kernel | None, launch: Launch | None, flow
 def _what(fault: KernelFault) -> str:
     if fault.kind is KernelFaultKind.ELEMENT_COMPONENT:
         return (
-            f"`{fault.operation}` stores to a component of an array element, which Warp differentiates from 1.16 on "
-            "only: no gradient reaches what is stored"
+            f"`{fault.operation}` writes to a component of an array element, which Warp differentiates from "
+            f"{fault.detail} on only: no gradient reaches what is written"
         )
     if fault.loop is not None:
         return (

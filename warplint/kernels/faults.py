@@ -25,8 +25,11 @@ _STOPPED = {
     Cut.NATIVE: KernelFaultKind.NATIVE,
 }
 
-DIFFERENTIATES_ELEMENTS = (1, 16)
-"""The version from which stores to components of array elements have an adjoint (measured on 1.13, 1.16 and 1.19)."""
+DIFFERENTIATES_ELEMENTS = {StoreKind.STORE: (1, 15), StoreKind.ACCUMULATE: (1, 18)}
+"""The version from which stores to components of array elements have an adjoint, and sums onto them.
+
+Measured on 1.13, 1.15, 1.17, 1.18 and 1.19: ``a[i].x = e`` passes no gradient on 1.13, ``a[i].x += e`` none up to 1.17.
+"""
 
 SpanOf = Callable[[ast.AST, File], Span]
 
@@ -129,9 +132,10 @@ def _in_elements(ledger: Ledger) -> Iterator[tuple[tuple[object, ...], _Draft]]:
     kind = KernelFaultKind.ELEMENT_COMPONENT
     for store in ledger.stores:
         given = store.value.active & ~ledger.path_bit(store.path)
-        old = ledger.warp < DIFFERENTIATES_ELEMENTS and store.kind is not StoreKind.MULTIPLY
-        if old and store.component and given:
-            yield (kind, store.node), _Draft(kind, store.node, store.file, store.order, None, given, {store.path})
+        since = DIFFERENTIATES_ELEMENTS.get(store.kind)
+        if since is not None and ledger.warp < since and store.component and given:
+            told = ".".join(map(str, since))
+            yield (kind, store.node), _Draft(kind, store.node, store.file, store.order, None, given, {store.path}, told)
 
 
 def _lost(ledger: Ledger, consumers: dict[int, set[str]]) -> Iterator[tuple[tuple[object, ...], _Draft]]:

@@ -134,7 +134,7 @@ class KernelFaultKind(str, enum.Enum):
     """``v[0] = e`` on a local over a component that carries gradient, or after an adjoint took the whole of v.
     Not where ``enable_vector_component_overwrites`` is in effect (but for fills in dynamic loops)."""
     ELEMENT_COMPONENT = "element-component"
-    """``a[i].x = e`` and ``a[i].x += e``, before Warp 1.16: no gradient reaches e."""
+    """``a[i].x = e`` and ``a[i].x += e`` before the version of Warp in ``detail``: no gradient reaches e."""
     DYNAMIC_LOOP = "dynamic-loop"
     """A local that a dynamic loop overwrites is read by an adjoint; ``detail`` is its name, ``loop`` the loop. A fault
     for each operation that reads one: which of them is active decides where the loop goes wrong."""
