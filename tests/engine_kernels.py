@@ -157,3 +157,8 @@ def brightness_misfit(field: wp.array(dtype=wp.vec2), goal: wp.array(dtype=float
     i = wp.tid()
     e = wp.dot(field[i], field[i]) - goal[i]
     wp.atomic_add(loss, 0, e * e)
+
+
+@wp.kernel
+def combined(a: wp.array(dtype=float), b: wp.array(dtype=float), loss: wp.array(dtype=float)):
+    loss[0] = 2.0 * a[0] + b[0]

@@ -48,6 +48,30 @@ def test_what_is_no_plain_sum_is_said_with_the_figures(tmp_path):
     assert "has a last digit of" in gradient.reason
 
 
+COMBINED = """\
+background = wp.full(20000, 40.0, dtype=float)
+x = ones([0.3, 0.8, -0.4])
+y, z = ones([0.0, 0.0, 0.0]), ones([0.0, 0.0, 0.0])
+small, large, loss = (wp.zeros(1, dtype=float, requires_grad=True) for _ in range(3))
+with wp.Tape() as tape:
+    wp.launch(loss_of, dim=20000, inputs=[background], outputs=[large])
+    wp.launch(swing, dim=3, inputs=[x], outputs=[y])
+    wp.launch(swing, dim=3, inputs=[y], outputs=[{last}])
+    wp.launch(loss_of, dim=3, inputs=[{last}], outputs=[small])
+    wp.launch(combined, dim=1, inputs=[small, large], outputs=[loss])
+tape.backward(loss)
+print(x.grad.numpy(), loss.numpy())
+"""
+
+
+@pytest.mark.parametrize(("last", "status"), [("z", GradientStatus.PASS), ("x", GradientStatus.FAIL)])
+def test_a_loss_that_is_put_together_at_the_end_is_judged_by_its_parts(tmp_path, last, status):
+    """The way of trainers: the large part has the change of the small one fall off the end of the loss."""
+    (gradient,) = judged(COMBINED.format(last=last), tmp_path).of("x")
+    assert gradient.status is status
+    assert "by the 2 numbers that the loss is the sum of" in gradient.reason
+
+
 def test_where_nothing_is_left_to_differentiate_the_launches_are_looked_at_in_double_precision(tmp_path):
     answer = judged(
         """\

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from warplint.verify.engine.differences.measure import Clock, Measurement
 from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.memory import Range
 from warplint.verify.engine.execution.operations import KernelCall
+from warplint.verify.engine.judging.parts import Parts
 from warplint.verify.engine.kernels.contributing import Contributing, contributing
 from warplint.verify.engine.kernels.rewriting import NotRewritable
 from warplint.verify.engine.replaying.analysis import Analysis
@@ -52,21 +53,24 @@ class Summed:
     clock: Clock
 
     def measure(self, group: Group, window: Window, found: Measurement) -> Measurement:
-        """The judgement by contributions; ``found`` where the loss is no plain sum, or they tell no more."""
-        try:
-            with cache_apart():
-                sum_of = _Sum.of(self.analysis, window)
-            with window.replaced(sum_of.launches):
-                judged = [self._judged(group, window, sum_of, vector) for vector in found.vectors]
-        except (NotRewritable, OutOfBudget):
-            return found
+        """The judgement by what the loss is a sum of; ``found`` where it is no plain sum, or its terms tell no more."""
+        for find in (Parts.of, _Sum.of):
+            with suppress(NotRewritable, OutOfBudget):
+                told = self._told(group, window, find(self.analysis, window), found)
+                if told is not None:
+                    return told
+        return found
+
+    def _told(self, group: Group, window: Window, sum_of: Parts | _Sum, found: Measurement) -> Measurement | None:
+        with window.replaced(sum_of.launches):
+            judged = [self._judged(group, window, sum_of, vector) for vector in found.vectors]
         judged = [direction for direction in judged if direction.fd or direction.status is not GradientStatus.FAIL]
         if not any(direction.fd for direction in judged):
-            return found  # where no contribution moves either, the change is swallowed before it comes to the sum
+            return None  # where no term moves either, the change is swallowed before it comes to the sum
         answer = combine(judged)
         if answer.status not in (GradientStatus.PASS, GradientStatus.FAIL):
-            return found
-        reason = f"{answer.reason}; by the {sum_of.count} contributions to the loss, since its sum swallows the change"
+            return None
+        reason = f"{answer.reason}; by {sum_of.described}, since its sum swallows the change"
         return replace(
             found,
             judged=tuple(judged),
@@ -77,7 +81,7 @@ class Summed:
             relative_error=answer.relative_error,
         )
 
-    def _judged(self, group: Group, window: Window, sum_of: _Sum, vector: DirectionVector) -> Direction:
+    def _judged(self, group: Group, window: Window, sum_of: Parts | _Sum, vector: DirectionVector) -> Direction:
         rewrites = rewritten(group.rewrites, group.leaf, self.analysis)
 
         def terms(step: float) -> npt.NDArray[np.float64]:
@@ -128,17 +132,18 @@ class _Sum:
         launches: dict[int, _Apart] = {}
         for call, parameter in _additions(analysis, window):
             key = (id(call.kernel), parameter)
-            if key not in changed:
-                changed[key] = contributing(call.kernel, parameter)
-            launches[call.index] = _Apart(call, changed[key])
+            with cache_apart():
+                if key not in changed:
+                    changed[key] = contributing(call.kernel, parameter)
+                launches[call.index] = _Apart(call, changed[key])
         if not launches:
             raise NotRewritable("nothing adds to the loss")
         return cls(launches)
 
     @property
-    def count(self) -> int:
-        """How many contributions there are."""
-        return sum(int(apart.added.size) for apart in self.launches.values())
+    def described(self) -> str:
+        """What is told apart, in words."""
+        return f"the {sum(int(apart.added.size) for apart in self.launches.values())} contributions to the loss"
 
     def terms(self) -> npt.NDArray[np.float64]:
         """All contributions of the last evaluation."""

@@ -10,6 +10,7 @@ from warplint.verify.engine.differences.finite_difference import OutOfBudget
 from warplint.verify.engine.differences.measure import FULL, LESS, Measurement, Measurer, inconclusive, otherwise, shown
 from warplint.verify.engine.execution.memory import Memory
 from warplint.verify.engine.execution.operations import KernelCall, NativeCall, Operation
+from warplint.verify.engine.judging.contributions import Summed, may_be_swallowed
 from warplint.verify.engine.judging.culprits import places
 from warplint.verify.engine.replaying.groups import Group
 from warplint.verify.engine.replaying.replay import Machine, NotExact
@@ -71,7 +72,10 @@ class OffTape:
     def _holding(self, group: Group, held: Sequence[int]) -> Measurement:
         try:
             window = Window(self.machine, self.measurer.analysis, group.start, group.backwards, frozenset(held))
-            return self.measurer.measure(group, window, FULL if group.used is not None else LESS)
+            found = self.measurer.measure(group, window, FULL if group.used is not None else LESS)
+            if group.used is not None and may_be_swallowed(found):
+                return Summed(self.measurer.analysis, self.measurer.clock).measure(group, window, found)
+            return found
         except (NotExact, OutOfBudget) as error:
             return inconclusive(str(error) or "no time was left")
 
