@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import gc
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,10 +100,9 @@ def gradcheck(options: argparse.Namespace, given: Mapping[str, Any], command: Se
     """``warplint gradcheck -- COMMAND``: every gradient that a program computes, whatever the linter says about it."""
     rules = catalogue.catalogue()
     settings = _settings(["."], None, given, rules)
-    with _without_garbage_collection():
-        from warplint.verify import session
+    from warplint.verify import session
 
-        verification = session.gradcheck(command, settings, _progress())
+    verification = session.gradcheck(command, settings, _progress())
     findings = tuple(f for f in verification.findings if f.severity.rank >= settings.severity.rank)
     report = Report(
         findings, 0, _warp(settings, verification), settings.severity, rules=rules, verification=verification
@@ -201,20 +198,7 @@ def _lint(
         cache.tidy()
     lowest = Severity.INFO if options.verify else settings.severity  # a run may confirm what is only information
     jobs = options.jobs or min(os.cpu_count() or 1, MOST_JOBS)
-    with _without_garbage_collection():
-        return lint(found.files, settings, cache=cache, jobs=jobs, texts=texts, lowest=lowest)
-
-
-@contextlib.contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Syntax trees are held to the end: looking through them again and again costs five times the parsing."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+    return lint(found.files, settings, cache=cache, jobs=jobs, texts=texts, lowest=lowest)
 
 
 @dataclass(frozen=True)

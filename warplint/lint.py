@@ -272,7 +272,7 @@ def _examined(
     todo: Sequence[str], project: Project, closure: ImportClosure, task: Task, jobs: int
 ) -> Iterator[FileReport]:
     if jobs <= 1 or len(todo) < FEWEST_FOR_POOL:
-        yield from (examine(path, project, closure, task) for path in todo)
+        yield from (_examine_alone(path, project, closure, task) for path in todo)
         return
     size = max(1, min(16, len(todo) // (4 * jobs)))
     parts = [tuple(todo[at : at + size]) for at in range(0, len(todo), size)]
@@ -286,7 +286,14 @@ def _examined(
 def _examine_part(part: tuple[str, ...], task: Task) -> list[FileReport]:
     gc.disable()  # as in the process that started this one
     project, closure = _project_of_process(task)
-    return [examine(path, project, closure, task) for path in part]
+    return [_examine_alone(path, project, closure, task) for path in part]
+
+
+def _examine_alone(path: str, project: Project, closure: ImportClosure, task: Task) -> FileReport:
+    """Examine a file and give back what its traces took: the objects made since the last file are looked through."""
+    report = examine(path, project, closure, task)
+    gc.collect(0)
+    return report
 
 
 @lru_cache(maxsize=1)
