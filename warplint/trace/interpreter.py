@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -159,14 +159,20 @@ class _Session:
         return _Base(machine, Checkpoint(machine), not machine.undecided)
 
     def _machine(self, settings: TraceSettings, polarity: bool, parts: Parts = PARTS) -> Machine:
-        return Machine(self._project, settings, parts, self._caches, polarity)
+        machine = Machine(self._project, settings, parts, self._caches, polarity)
+        if parts is PARTS and self._follows_tapes:
+            machine.can_shorten = lambda count: bool(self._small_numbers(machine, {count}))
+        return machine
+
+    def _small_numbers(self, machine: Machine, counts: Set[ast.expr]) -> Mapping[ast.Constant, int]:
+        trees = [module.tree for module in machine.modules if is_beside(module, self._module)]
+        return small_numbers(trees, counts)
 
     def _in_small(self, machine: Machine) -> Parts | None:
         """The interpreter for the same program with fewer rounds of its long loops; None where that is no other one."""
         if not self._follows_tapes or not machine.long_loops:
             return None
-        trees = [module.tree for module in machine.modules if is_beside(module, self._module)]
-        numbers = small_numbers(trees, machine.long_loops)
+        numbers = self._small_numbers(machine, machine.long_loops)
         if not numbers:
             return None
 

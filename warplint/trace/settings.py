@@ -11,7 +11,8 @@ class TraceSettings:
     """Limits of one run of one root, and the version of Warp that the rules speak of.
 
     ``steps`` counts statements, calls and items of comprehensions, ``steps_before_tape`` those of a run that has not
-    taped anything yet, ``launches`` kernel launches, ``depth`` the nesting of calls. ``rounds`` bounds a loop of known
+    taped anything yet, ``steps_ahead`` those that a loop may have ahead of it where the program can be run in small
+    instead, ``launches`` kernel launches, ``depth`` the nesting of calls. ``rounds`` bounds a loop of known
     count, ``items`` a comprehension; ``unknown_rounds`` is how often a loop of unknown count runs. There is no limit of
     time: what is found in a file must not depend on how busy the machine is.
     """
@@ -19,6 +20,7 @@ class TraceSettings:
     warp: tuple[int, int] = (1, 19)
     steps: int = 120_000
     steps_before_tape: int = 50_000
+    steps_ahead: int = 8_000
     launches: int = 3_000
     depth: int = 24
     rounds: int = 600
@@ -31,7 +33,7 @@ class TraceSettings:
 
     def brief(self) -> TraceSettings:
         """For a file in which nothing can be taped: options, modules and kernels show early in a run."""
-        steps, launches = min(self.steps, 3_000), min(self.launches, 300)
+        steps, launches = min(self.steps, 1_500), min(self.launches, 300)
         return dataclasses.replace(self, steps=steps, steps_before_tape=steps, launches=launches)
 
 

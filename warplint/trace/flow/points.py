@@ -61,7 +61,7 @@ def launched_points(
     found = dict(_established(recording, established, operations))
     if not found:
         return
-    walk = _Walk(trace, operations, recording)
+    walk = _Walk(trace, operations, recording, frozenset(seq for seq, _ in found))
     met = walk.met()
     kinks = 0
     for (seq, span), (launch, point) in found.items():
@@ -89,7 +89,8 @@ class LeftLoops:
 def left_loops(recording: Recording, operations: Mapping[int, Operation], trace: Trace) -> LeftLoops:
     """What is seen of the loops in the launches before a backward."""
     ended: set[int] = set()
-    early = _Walk(trace, operations, recording).met(ended.add)
+    launches = frozenset(event.seq for event in trace.events if isinstance(event, Launch))
+    early = _Walk(trace, operations, recording, launches).met(ended.add)
     return LeftLoops(frozenset(early), frozenset(ended))
 
 
@@ -157,11 +158,15 @@ def _first_contents(memory: Memory | None) -> Contents:
 
 @dataclass(frozen=True)
 class _Walk:
-    """The operations of a trace up to the backward of a recording, to be run on what is known of the arrays."""
+    """The operations of a trace up to the backward of a recording, to be run on what is known of the arrays.
+
+    ``looked_at``: the launches that are asked about. Of the others only those are run that can be run to the end.
+    """
 
     trace: Trace
     operations: Mapping[int, Operation]
     recording: Recording
+    looked_at: frozenset[int]
 
     def met(self, ended: Callable[[int], None] = lambda seq: None) -> dict[tuple[int, Span], tuple[int, ...]]:
         """For each launch and operation that stands at its point, or loop that is left early: the first such thread.
@@ -206,7 +211,8 @@ class _Walk:
                     nudge = nudged[1] if nudged is not None and nudged[0] == event.seq else None
                     operation = self.operations.get(event.seq)
                     summary = operation.summary if operation is not None else None
-                    _launch(event, summary, state, _Terms(budget, rounded, nudge, note, ended))
+                    terms = _Terms(budget, rounded, nudge, note, ended, event.seq in self.looked_at)
+                    _launch(event, summary, state, terms)
                 else:
                     _write(event, state)
         except Spent:
@@ -223,6 +229,7 @@ class _Terms:
     nudge: Nudge | None
     note: Callable[[int, tuple[int, ...], Span], None]
     ended: Callable[[int], None]
+    looked_at: bool
 
 
 def _write(event: Event, state: _State) -> None:
@@ -254,6 +261,9 @@ def _launch(event: Launch, summary: KernelSummary | None, state: _State, terms: 
         return
     if summary is None or summary.source is None:
         _forget(event, state, None)
+        return
+    if not terms.looked_at and not _is_small(event):
+        _forget(event, state, summary)
         return
     dimensions = {parameter.name: parameter.ndim for parameter in summary.parameters}
     arguments: dict[str, object] = {}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from warplint.trace.host import operators
-from warplint.trace.host.machine import Frame, Machine, Unwinding
+from warplint.trace.host.machine import BudgetExceeded, Frame, Machine, Unwinding
 from warplint.trace.host.values import (
     Environment,
     Generator,
@@ -45,7 +45,7 @@ def execute_for(machine: Machine, frame: Frame, node: ast.For) -> Signal | None:
     machine.rings = outer_rings
     if isinstance(iterable, Generator) and iterable.items is None:
         return _for_generator(machine, frame, node, iterable)
-    rounds = _Rounds(machine, node, counts=_counts(iterable))
+    rounds = _Rounds(machine, node, counts=_counts(iterable), expected=_length(iterable))
     return _loop(machine, frame, node, _bound_items(machine, frame, node, items), rounds)
 
 
@@ -66,10 +66,12 @@ def _loop(
                 return _beyond(signal)
             if rounds.enough():
                 break
+            if rounds.take_too_long():
+                raise BudgetExceeded
     finally:
         machine.loops -= 1
         if rounds.done > _LONG:
-            machine.long_loops.add(node.iter if isinstance(node, ast.For) else node.test)
+            machine.long_loops.add(rounds.count)
     return machine.execute(node.orelse, frame)
 
 
@@ -98,6 +100,11 @@ def _counts(iterable: Value) -> bool:
         numbers = [_enumerated(position, item) for position, item in enumerate(iterable)]
         return len(numbers) > _WRITTEN_OUT and None not in numbers and len(set(numbers)) <= _LEVELS
     return isinstance(iterable, range)
+
+
+def _length(iterable: Value) -> int | None:
+    """How many rounds a loop over this runs, where that is known before."""
+    return len(iterable) if isinstance(iterable, (list, tuple, range)) else None
 
 
 def _enumerated(position: int, item: Value) -> float | None:
@@ -223,10 +230,16 @@ class _Rounds:
     32 if lists of plain data grow in it.
     """
 
-    def __init__(self, machine: Machine, node: ast.For | ast.While, counts: bool) -> None:
+    def __init__(
+        self, machine: Machine, node: ast.For | ast.While, counts: bool, expected: int | None = None
+    ) -> None:
         self._machine = machine
         self._node = node
         self._counts = counts
+        self._expected = expected
+        self._steps = machine.steps
+        self.count = node.iter if isinstance(node, ast.For) else node.test
+        """What decides how often the loop runs."""
         self.done = 0
         self._backwards = machine.backwards
         self._launches = machine.unrecorded_launches
@@ -256,6 +269,21 @@ class _Rounds:
             return False
         grows = machine.loops == 1 and machine.caches.grows(self._node)
         return self.done >= (_PLAIN_DATA if grows else _ARITHMETIC)
+
+    def take_too_long(self) -> bool:
+        """Whether the first rounds tell that all of them take many steps, and the program can be run in small instead.
+
+        Asked after each round; in small the loop does in each round what it does here.
+        """
+        machine = self._machine
+        if self.done != _EPOCHS or self._expected is None:
+            return False
+        left = min(self._expected, machine.settings.rounds) - self.done
+        ahead = (machine.steps - self._steps) * left // self.done
+        if ahead <= machine.settings.steps_ahead or not machine.can_shorten(self.count):
+            return False
+        machine.long_loops.add(self.count)
+        return True
 
     def _walks_recordings(self) -> bool:
         machine = self._machine
