@@ -230,9 +230,7 @@ class _Rounds:
     32 if lists of plain data grow in it.
     """
 
-    def __init__(
-        self, machine: Machine, node: ast.For | ast.While, counts: bool, expected: int | None = None
-    ) -> None:
+    def __init__(self, machine: Machine, node: ast.For | ast.While, counts: bool, expected: int | None = None) -> None:
         self._machine = machine
         self._node = node
         self._counts = counts

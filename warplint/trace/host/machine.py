@@ -318,7 +318,7 @@ class Machine:
         self.importing: Callable[[ModuleValue], AbstractContextManager[None]] = lambda module: nullcontext()
         """Surrounds the top level of a file that runs late, for who goes back to an earlier state and keeps it."""
         self.can_shorten: Callable[[ast.expr], bool] = lambda count: False
-        """Whether the program can be run with a smaller number in the place of this count, so that it need not run on."""
+        """Whether the program can be run with a smaller number in the place of this count: it need not run on."""
         self._next_memory = 0
 
     # -- running ---------------------------------------------------------------------------------------------------
