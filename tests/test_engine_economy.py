@@ -3,13 +3,16 @@
 import ast
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from engine_runs import judged, repairing
 
 from warplint.runner.answers import read
 from warplint.runner.protocol import Channel
 from warplint.verify.engine.differences.measure import AGAIN, FULL, LEAST, LESS, Allowance
-from warplint.verify.engine.warp_bodies import own_stores
+from warplint.verify.engine.execution.log import Digest, Log
+from warplint.verify.engine.execution.memory import LARGE as LARGE_SIZE
+from warplint.verify.engine.warp_bodies import own_stores, sums
 from warplint.verify.records import GradientStatus, Note
 
 LARGE = """\
@@ -22,8 +25,29 @@ def pass_much():
 
 def stored(body: str) -> set[str]:
     """The arrays of which a kernel with this body stores each thread's own element."""
+    return set(own_stores(kernel_with(body)))
+
+
+def kernel_with(body: str) -> SimpleNamespace:
+    """What is asked of a kernel with this body."""
     lines = "".join(f"    {line}\n" for line in body.strip().splitlines())
-    return set(own_stores(SimpleNamespace(adj=SimpleNamespace(tree=ast.parse(f"def kernel(x, y, s):\n{lines}")))))
+    return SimpleNamespace(adj=SimpleNamespace(tree=ast.parse(f"def kernel(x, y, s):\n{lines}")))
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("i = wp.tid()\nwp.atomic_add(y, 0, x[i])", {"y"}),
+        ("i = wp.tid()\ns.q[0, 1] += x[i]\nwp.atomic_sub(y, 0, 1, x[i])", {"s.q", "y"}),
+        ("i = wp.tid()\nif x[i] > 0.0:\n    wp.atomic_add(y, 0, x[i])", set()),
+        ("i = wp.tid()\nif i >= 4:\n    return\nwp.atomic_add(y, 0, x[i])", set()),
+        ("i = wp.tid()\nwp.atomic_add(y, i, x[i])", set()),
+        ("i = wp.tid()\ny[0] *= x[i]", set()),
+        ("i = wp.tid()\ny = s\ny[0] += x[i]", set()),
+    ],
+)
+def test_only_what_every_thread_adds_to_one_element_is_a_sum_of_as_many_terms(body, found):
+    assert set(sums(kernel_with(body))) == found
 
 
 @pytest.mark.parametrize(
@@ -111,6 +135,41 @@ wp.launch(in_place, dim=2, inputs=[y])
     (found,) = answer.of("x")
     assert found.status is GradientStatus.PASS
     assert found.ad != 0.0
+
+
+@pytest.mark.warp
+def test_a_large_gradient_that_is_only_cleared_is_made_again_when_it_is_asked_for(tmp_path):
+    answer = judged(
+        """\
+        n = 5_000_000
+        x = wp.full(n, 0.3, dtype=float, requires_grad=True)
+        between = [wp.zeros_like(x, requires_grad=True) for _ in range(4)]
+        loss = ones([0.0])
+        with wp.Tape() as tape:
+            for before, after in zip([x, *between], between):
+                wp.launch(swing, dim=n, inputs=[before], outputs=[after])
+            wp.launch(loss_of, dim=64, inputs=[between[-1]], outputs=[loss])
+        tape.backward(loss)
+        for array in (*between, x):
+            array.grad.zero_()
+        """,
+        tmp_path,
+    )
+    assert answer.status("x") == [GradientStatus.PASS]
+    assert answer.of("x")[0].ad != 0.0
+
+
+def test_of_large_cleared_gradients_no_copies_are_kept():
+    log = Log()
+    arrays = [np.full(1 << 22, number, dtype=np.uint8) for number in range(64)]
+    for array in arrays:
+        memory = log.memories.add(array.ctypes.data, array.size)
+        log.keep_cleared(memory)
+    kept = [version for versions in log.gradient_values.values() for _, version in versions]
+    copies = [version for version in kept if not isinstance(version, Digest)]
+    assert len(kept) == len(arrays)
+    assert sum(copy.size for copy in copies) == log.copied_bytes == LARGE_SIZE
+    assert len({version for version in kept if isinstance(version, Digest)}) == len(arrays) - len(copies)
 
 
 @pytest.mark.warp

@@ -18,7 +18,8 @@ sys.path[:0] = [{str(ROOT)!r}]
 from warplint.verify.engine.recording.horizon import Budget, Horizon
 from warplint.verify.engine.execution.log import Log
 from warplint.verify.engine.recording.recorder import Recorder
-from warplint.verify.engine.replaying.replay import Machine, Survey
+from warplint.verify.engine.replaying.replay import Machine
+from warplint.verify.engine.replaying.survey import Survey
 from warplint.verify.engine.warp_hooks import Hooks
 hooks = Hooks()
 log = Log()

@@ -19,9 +19,9 @@ from warplint.builds.count import count
 from warplint.finding import Applicability, Edit, Finding, Fix, KeywordChange, Severity, Span
 from warplint.fix.edits import with_edits
 from warplint.fix.plan import plan
-from warplint.runner import RunOptions
 from warplint.runner.command import for_script
 from warplint.runner.process import Limits
+from warplint.runner.run import RunOptions
 from warplint.source import SourceFile, Unreadable
 
 ROOT = Path(__file__).parent.parent

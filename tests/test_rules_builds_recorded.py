@@ -11,8 +11,8 @@ from warplint.catalogue import catalogue
 from warplint.config import Settings
 from warplint.lint import judge
 from warplint.project import Project
-from warplint.runner import RunOptions, run
 from warplint.runner.command import parse
+from warplint.runner.run import RunOptions, run
 from warplint.trace.interpreter import Interpretation
 from warplint.verify.trace_of import recorded_trace
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from fake_engine import STARTS_ONLY, engine
 
-from warplint.runner import RunOptions, RunResult, run
 from warplint.runner.command import Command, for_script, parse
 from warplint.runner.process import TAIL_BYTES, Limits
+from warplint.runner.result import RunResult
+from warplint.runner.run import RunOptions, run
 
 
 @pytest.fixture

@@ -29,9 +29,9 @@ from warplint.finding import (
 )
 from warplint.fix.text import Overlap, applied
 from warplint.project import Project
-from warplint.runner import RunOptions
 from warplint.runner.command import for_script
 from warplint.runner.process import Limits
+from warplint.runner.run import RunOptions
 from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.records import ModuleLoad
 from warplint.verify.session import verify

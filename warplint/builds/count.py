@@ -16,9 +16,10 @@ from warplint.builds.why import Cause, CauseKind, built_again, explained_loads
 from warplint.finding import Finding
 from warplint.project import Project
 from warplint.proof import BuildHarm
-from warplint.runner import RunOptions, RunResult, run
 from warplint.runner.command import Command
 from warplint.runner.protocol import Purpose
+from warplint.runner.result import RunResult
+from warplint.runner.run import RunOptions, run
 from warplint.verify.records import ModuleLoad
 
 

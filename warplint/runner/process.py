@@ -25,7 +25,7 @@ TAIL_BYTES = 64 * 1024
 MEMORY = "memory limit"
 """What an :class:`Exit` calls the limit on memory."""
 _CHUNK = 1 << 16
-_POLL = 0.05
+_POLL = 0.2
 _MEMORY_POLL = 0.5
 
 Tick = Callable[[float], None]

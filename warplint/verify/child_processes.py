@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from warplint.runner import RunResult
+from warplint.runner.result import RunResult
 from warplint.verify.records import ChildSeen, Place
 
 _STARTED = {"fork": "forked", "spawn": "started"}

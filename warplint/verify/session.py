@@ -20,10 +20,12 @@ from warplint.proof import Experiment
 from warplint.report import words
 from warplint.report.model import BuildCount, GradientCheck, ProgramRun, SignatureShown, Verification
 from warplint.rule import Rule
-from warplint.runner import RunOptions, RunResult, check_kernels, memory_limit, run
+from warplint.runner import memory_limit
 from warplint.runner.command import Command, CommandError, parse
 from warplint.runner.process import Limits
 from warplint.runner.protocol import EntryKind
+from warplint.runner.result import RunResult
+from warplint.runner.run import RunOptions, check_kernels, run
 from warplint.trace.interpreter import Interpretation
 from warplint.verify.child_processes import judged_children, unjudged_children
 from warplint.verify.declared import experiment_of

@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import mmap
 import os
+import select
 import signal
 import struct
 import sys
@@ -399,7 +400,22 @@ def _wait(process: int, clock: Clock) -> int | None:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
             return None
+        _until_it_ends(process)
+
+
+def _until_it_ends(process: int) -> None:
+    """Wait for a while, but no longer than the process lives; without using the processor where the system can."""
+    try:
+        watched = os.pidfd_open(process)
+    except (AttributeError, OSError):  # not Linux, or too old
         time.sleep(0.002)
+        return
+    try:
+        waiting = select.poll()
+        waiting.register(watched, select.POLLIN)
+        waiting.poll(100)
+    finally:
+        os.close(watched)
 
 
 def _described(status: int) -> str:

@@ -17,7 +17,8 @@ from warplint.verify.engine.recording.horizon import Budget, Horizon
 from warplint.verify.engine.recording.recorder import Recorder
 from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.groups import groups_of
-from warplint.verify.engine.replaying.replay import Machine, NotExact, Survey
+from warplint.verify.engine.replaying.replay import Machine, NotExact
+from warplint.verify.engine.replaying.survey import Survey
 from warplint.verify.engine.replaying.windows import Window
 from warplint.verify.engine.warp_hooks import Hooks
 from warplint.verify.engine.warp_values import Unsupported

@@ -11,6 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 
+def sums(kernel: Any) -> frozenset[str]:
+    """The array parameters (``state.q`` for a field) to one element of which every thread adds, whatever the data are.
+
+    By ``wp.atomic_add`` or ``+=`` (or with minus) in the outermost block, before which nothing returns, at an index of
+    numbers alone. What cannot be told is left out.
+    """
+    statements = _statements(kernel)
+    found = (_added_to(statement) for statement in _certain(statements))
+    rebound = frozenset(_bound(statements))
+    return frozenset(path for path in found if path and path.split(".")[0] not in rebound)
+
+
 def own_stores(kernel: Any) -> frozenset[str]:
     """The array parameters (``state.q`` for a field) in which every thread stores the element of its own index.
 
@@ -18,13 +30,32 @@ def own_stores(kernel: Any) -> frozenset[str]:
     index is made of nothing but what ``wp.tid()`` gave. A launch with as many threads as the array has elements then
     overwrites all of it. What cannot be told is left out.
     """
-    tree = getattr(getattr(kernel, "adj", None), "tree", None)
-    body = getattr(tree, "body", None)
-    if not body or not isinstance(body[0], ast.FunctionDef):
-        return frozenset()
-    statements = body[0].body
+    statements = _statements(kernel)
     bound = Counter(_bound(statements))
     return frozenset(_stored(_certain(statements), _thread_indices(statements, bound), frozenset(bound)))
+
+
+def _statements(kernel: Any) -> Sequence[ast.stmt]:
+    tree = getattr(getattr(kernel, "adj", None), "tree", None)
+    body = getattr(tree, "body", None)
+    return body[0].body if body and isinstance(body[0], ast.FunctionDef) else ()
+
+
+def _added_to(statement: ast.stmt) -> str:
+    """What a statement adds to one element of; empty where it does something else."""
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add | ast.Sub):
+        target = statement.target
+        return _path(target.value) if isinstance(target, ast.Subscript) and _is_fixed(target.slice) else ""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or len(call.args) < 3 or not all(map(_is_fixed, call.args[1:-1])):
+        return ""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return _path(call.args[0]) if name in ("atomic_add", "atomic_sub") else ""
+
+
+def _is_fixed(index: ast.expr) -> bool:
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return all(isinstance(part, ast.Constant) for part in parts)
 
 
 def _certain(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

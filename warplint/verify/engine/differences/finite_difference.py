@@ -62,10 +62,12 @@ Long sums in single precision have slopes of their own there. Measured: 800,000 
 """
 PLAINLY = 0.005
 """By how much of themselves two differences and the claim may part, with the rounding, to be one at first sight."""
+STRAIGHT = 0.1
+"""The share of the slope that two one-sided differences may part by, so that one step is enough to agree at."""
 HIDDEN = 0.05
 """The share of a slope that rounding makes at the first step, above which coarser steps are not tight either."""
-SETTLING = 12
-"""Evaluations that it takes to see three more steps, and the noise beside one."""
+SETTLING = 13
+"""Evaluations that it takes to see four more steps on both sides, or three and the noise beside one."""
 PLAIN = 50.0
 """The first steps show a kink beyond doubt if it is so many times what rounding makes of it."""
 FINER = 1e-4
@@ -94,16 +96,18 @@ def judge_direction(
     budget: int = 48,
     kind: str = "",
     noise: float | None = None,
+    terms: int = 1,
 ) -> Direction:
     """Whether ``ad`` is the derivative of ``objective`` at 0, as far as ``dtype_eps`` lets anybody tell.
 
     ``scale`` multiplies the relative steps (1 for a :class:`DirectionVector`, whose vector carries the units).
     ``dtype_eps`` is the machine epsilon of the coarsest arithmetic between leaf and objective. ``noise`` is the
-    absolute noise of one evaluation where the caller knows it better than ``dtype_eps * |objective|``. At most
-    ``budget`` evaluations; a clear pass takes five, a clear failure eleven. Never raises for what the objective
+    absolute noise of one evaluation where the caller knows it better than ``dtype_eps * |objective|``, ``terms`` how
+    many numbers are added in turn to make the objective. At most ``budget`` evaluations; a clear pass takes three where
+    the objective is nearly straight, else five, a clear failure eleven. Never raises for what the objective
     returns; an objective that raises :class:`OutOfBudget` ends the search, and what was seen is judged.
     """
-    ladder = Ladder(objective, scale, dtype_eps, budget, noise)
+    ladder = Ladder(objective, scale, dtype_eps, budget, noise, terms)
     try:
         verdict = _judge(ladder, ad)
     except OutOfBudget:
@@ -129,12 +133,10 @@ def judge_direction(
 def _judge(ladder: Ladder, ad: float) -> _Verdict:
     if not math.isfinite(ladder.start()):
         return _Verdict(GradientStatus.INCONCLUSIVE, f"the objective is {ladder.base} at the program's own point")
-    agreed = _plain_agreement(ladder, ad)
-    if agreed is not None:
-        return agreed
-    hidden = _hidden(ladder, ad)
-    if hidden is not None:
-        return hidden
+    for at_first_sight in (_straight_agreement, _hidden, _plain_agreement, _hidden):
+        seen = at_first_sight(ladder, ad)
+        if seen is not None:
+            return seen
     for step in FIRST:
         ladder.sample(step)
     if all(sample.still for sample in ladder.samples):
@@ -157,6 +159,24 @@ def _judge(ladder: Ladder, ad: float) -> _Verdict:
         ladder.sample(further)
 
 
+def _straight_agreement(ladder: Ladder, ad: float) -> _Verdict | None:
+    """The claim and both one-sided differences of one step, so nearly straight that little is left to truncation.
+
+    The bend is the step's share of the second derivative; the third's in the central difference is taken to be as
+    small beside that as that is beside the slope.
+    """
+    sample = ladder.sample(FIRST[1])
+    fd, bend = sample.slope(Side.CENTRAL), abs(sample.jump)
+    size, floor = max(abs(fd), abs(ad)), ladder.floor(sample)
+    if not all(map(math.isfinite, (fd, bend, ad))) or sample.still or bend > STRAIGHT * size:
+        return None
+    if not abs(fd - ad) + floor <= PLAINLY * size:
+        return None
+    error = max(bend**2 / (6.0 * size), floor, ladder.summing / sample.width)
+    reason = f"central difference {fd:.5g} ± {error:.1g} at h = {sample.width:.1g}, tape {ad:.5g}"
+    return _Verdict(GradientStatus.PASS, reason, fd, error, sample)
+
+
 def _plain_agreement(ladder: Ladder, ad: float) -> _Verdict | None:
     """The claim and the differences of the first two steps, which rounding cannot spoil, are one: three witnesses."""
     coarse, fine = (ladder.sample(step) for step in FIRST[:2])
@@ -174,17 +194,19 @@ def _plain_agreement(ladder: Ladder, ad: float) -> _Verdict | None:
 def _hidden(ladder: Ladder, ad: float) -> _Verdict | None:
     """A slope that rounding hides at the first steps, where what is left of a small budget cannot bring it out.
 
-    Even at three steps ten times as long no window would be tight, and to measure the noise takes more evaluations.
+    Even at the coarsest steps no window would be tight, and to measure the noise takes more evaluations.
     """
     coarse = ladder.samples[0]
     told = coarse.slope(Side.CENTRAL)
     if ladder.left >= SETTLING or coarse.still or not math.isfinite(told) or not math.isfinite(ad):
         return None
-    if ladder.floor(coarse) <= HIDDEN * max(abs(told), abs(ad)):
+    size, noise = max(abs(told), abs(ad)), max(ladder.noise(coarse.plus, coarse.minus), ladder.summing)
+    error = noise / coarse.width
+    if error <= HIDDEN * FIRST[0] / coarse.step * size or abs(told - ad) + ladder.floor(coarse) <= PLAINLY * size:
         return None
-    reason = f"noise of {ladder.noise():.1g} in the objective hides it: central difference {told:.5g} ± "
-    reason += f"{ladder.floor(coarse):.1g} at h = {coarse.width:.1g}, tape {ad:.5g}"
-    return _Verdict(GradientStatus.INCONCLUSIVE, reason, told, ladder.floor(coarse), coarse)
+    reason = f"noise of {noise:.1g} in the objective hides it: central difference {told:.5g} ± {error:.1g} at "
+    reason += f"h = {coarse.width:.1g}, tape {ad:.5g}"
+    return _Verdict(GradientStatus.INCONCLUSIVE, reason, told, error, coarse)
 
 
 def _size(window: Window, ad: float) -> float:

@@ -23,6 +23,8 @@ APART = 0.01
 """Relative distance of the evaluations that tell the noise: far beyond an ulp, near enough to be straight."""
 NEIGHBOURS = 6
 """So many evaluations tell the noise, none of which is of use without the others."""
+SUMMING = 6.0
+"""Uniform errors of half an ulp, of partial sums that grow evenly: twice the root of three, times that of three."""
 COARSEST_ULPS = 64
 """A step must be this many machine epsilons, else the rounding of the leaf itself spoils it."""
 
@@ -122,13 +124,25 @@ class Window:
 class Ladder:
     """Evaluations of one objective, remembered; every new one is paid from the budget."""
 
-    def __init__(self, objective: Objective, scale: float, dtype_eps: float, budget: int, noise: float | None) -> None:
-        """``noise`` is the absolute noise of one evaluation, ``None``: ``dtype_eps`` times its magnitude."""
+    def __init__(
+        self,
+        objective: Objective,
+        scale: float,
+        dtype_eps: float,
+        budget: int,
+        noise: float | None,
+        terms: int = 1,
+    ) -> None:
+        """``noise`` is the absolute noise of one evaluation, ``None``: ``dtype_eps`` times its magnitude.
+
+        ``terms``: how many numbers are added in turn to make the objective.
+        """
         self._objective = objective
         self._scale = scale
         self._eps = dtype_eps
         self._budget = budget
         self._given_noise = noise
+        self._terms = terms
         self._measured_noise = 0.0
         self.noise_is_measured = False
         self.evaluations = 0
@@ -169,6 +183,14 @@ class Ladder:
     def rounding(self) -> float:
         """What rounding of the objective's terms amounts to: they are at least as large as it is, or as it moves."""
         return self._eps * max(abs(self.base), self.reach)
+
+    @property
+    def summing(self) -> float:
+        """What rounding makes of a sum in turn, if each addition rounds by chance: the root of a random walk.
+
+        Where the same roundings fall on both sides of a difference it is less, so that nothing is called wrong by it.
+        """
+        return self._eps * abs(self.base) * math.sqrt(self._terms) / SUMMING if self._terms > 1 else 0.0
 
     @property
     def underflow(self) -> float:

@@ -69,7 +69,9 @@ class Effort:
 FULL = Effort(5, 48)
 LESS = Effort(3, 24)
 LEAST = Effort(2, 14)
-"""A clear pass takes five evaluations, a clear failure eleven."""
+"""A clear pass takes three evaluations or five, a clear failure eleven."""
+AT_SIGHT = 5
+"""Evaluations, the one with nothing moved among them, that the clearest pass takes at most."""
 AGAIN = Effort(1, 14)
 """Of a leaf whose gradient was found right in an earlier iteration, in several directions."""
 
@@ -150,6 +152,7 @@ class Measurer:
         rewrites = rewritten(group.rewrites, leaf, self.analysis)
         epsilon = {2: EPS16, 4: EPS32, 8: EPS64}[leaf.view.kind.itemsize]
         epsilon = max(epsilon, coarsest(group))
+        terms = window.terms_added()
         judged: list[Direction] = []
         known: dict[tuple[int, float], float] = {}
         if vectors:
@@ -167,7 +170,13 @@ class Measurer:
 
             self.clock.require()
             return judge_direction(
-                objective, vector.ad, scale=scale, dtype_eps=epsilon, kind=vector.kind, budget=effort.evaluations
+                objective,
+                vector.ad,
+                scale=scale,
+                dtype_eps=epsilon,
+                kind=vector.kind,
+                budget=effort.evaluations,
+                terms=terms,
             )
 
         for number, (vector, scale) in enumerate(vectors):
@@ -177,12 +186,20 @@ class Measurer:
             vectors = (*vectors, upwards)
             judged.append(ask(len(judged), *upwards))
         answer = combine(judged)
+        if not _is_plain(answer.status, judged) and not window.confirm():
+            return self.measure(group, window, effort)
         moved = tuple(vector for vector, _ in vectors)
         reason = answer.reason
         if len(vectors) < len(scaled):
             reason += f"; {len(vectors)} of {len(scaled)} directions tried: {window.described}"
         found = Measurement(moved, tuple(judged), answer.status, reason, answer.ad, answer.fd, answer.relative_error)
         return found if np.isfinite(group.consumed).all() else _never_right(found, group)
+
+
+def _is_plain(status: GradientStatus, judged: Sequence[Direction]) -> bool:
+    """Whether the gradient is right by directions that agreed at first sight: then the window is exact as well."""
+    passed = [direction for direction in judged if direction.status is GradientStatus.PASS]
+    return status is GradientStatus.PASS and all(direction.evaluations <= AT_SIGHT for direction in passed)
 
 
 def _chosen(vectors: Sequence[DirectionVector], effort: Effort) -> Sequence[DirectionVector]:

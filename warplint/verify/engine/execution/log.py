@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from warplint.verify.engine.execution.memory import Bytes, Checkpoints, CodeStack, Memory, MemoryTable, Range
+from warplint.verify.engine.execution.memory import (
+    LARGE,
+    Bytes,
+    Checkpoints,
+    CodeStack,
+    Memory,
+    MemoryTable,
+    Range,
+)
 from warplint.verify.engine.execution.operations import (
     BackwardBegin,
     Entry,
@@ -27,6 +34,27 @@ class Handle:
     identifier: int
     kind: str
     memories: tuple[Memory, ...]
+
+
+@dataclass(frozen=True)
+class Digest:
+    """A sum over what a memory held: enough to see whether running again gives the same."""
+
+    words: int
+    rest: int
+
+    @classmethod
+    def of(cls, memory: Memory) -> Digest:
+        """Of what it holds now."""
+        live = memory.live()
+        whole = live.size - live.size % 8
+        words = live[:whole].view(np.uint64)
+        return cls(int(np.add.reduce(words, dtype=np.uint64)), int(live[whole:].sum()))
+
+
+def _is_still(memory: Memory, kept: Bytes | Digest) -> bool:
+    """Whether a memory holds what was kept of it; not known of a digest alone."""
+    return not isinstance(kept, Digest) and np.array_equal(memory.live(), kept)
 
 
 @dataclass
@@ -60,11 +88,10 @@ class Log:
     launched: dict[int, Entry] = field(default_factory=dict)
     """For entries that a tape took while a graph was captured: the copy that the graph's last launch made."""
 
-    gradient_values: dict[Memory, list[tuple[int, Bytes]]] = field(default_factory=dict)
+    gradient_values: dict[Memory, list[tuple[int, Bytes | Digest]]] = field(default_factory=dict)
     """What gradients held when the program used them (read, handed on, cleared), with the number of that operation."""
-
-    settle: Callable[[], None] = lambda: None
-    """Brings memory to the end of the log, where what runs operations again has left it elsewhere."""
+    cleared_bytes: int = 0
+    """Of gradients of which a copy was kept only since the program has cleared them."""
 
     @property
     def next_index(self) -> int:
@@ -93,23 +120,31 @@ class Log:
         kept = self.gradient_values.setdefault(memory, [])
         index = self.next_index if index is None else index
         place = bisect.bisect_right([number for number, _ in kept], index)
-        if place == 0 or not np.array_equal(memory.live(), kept[place - 1][1]):
+        if place == 0 or not _is_still(memory, kept[place - 1][1]):
             kept.insert(place, (index, memory.read()))
             self.copied_bytes += memory.size
 
-    def gradient_at(self, memory: Memory, index: int) -> Bytes:
-        """What the gradient in ``memory`` held just before operation ``index``, which uses it, or at the log's end."""
-        if index >= self.next_index:
-            self.settle()
-            return memory.read()
-        contents: Bytes | None = None
-        for number, kept in self.gradient_values.get(memory, ()):
-            if number > index:
-                break
-            contents = kept
-        if contents is None:
-            self.settle()
-        return memory.read() if contents is None else contents
+    def keep_cleared(self, memory: Memory) -> None:
+        """The next operation clears the gradient in ``memory`` unread: of large ones only a digest is kept.
+
+        Nearly all of them are of arrays between, after which nobody asks; to have one back, the log is run again.
+        """
+        kept = self.gradient_values.get(memory, [])
+        if kept and not isinstance(kept[-1][1], Digest) and _is_still(memory, kept[-1][1]):
+            return
+        if self.cleared_bytes + memory.size <= LARGE:
+            self.cleared_bytes += memory.size
+            self.keep_gradient(memory)
+        else:
+            self.gradient_values.setdefault(memory, []).append((self.next_index, Digest.of(memory)))
+
+    def gradient_before(self, memory: Memory, index: int) -> tuple[int, Bytes | Digest] | None:
+        """What the gradient in ``memory`` held before operation ``index``, which uses it or clears it, and since when.
+
+        None where it was neither used nor cleared until then.
+        """
+        kept = self.gradient_values.get(memory, ())
+        return next((version for version in reversed(kept) if version[0] <= index), None)
 
     def forget(self) -> None:
         """Begin anew: drop the operations (what was only told stays), and hand back what Python has released.
@@ -129,7 +164,7 @@ class Log:
             self.memories.remove(memory)
             free(address)
         self.deferred.clear()
-        self.deferred_bytes = self.copied_bytes = 0
+        self.deferred_bytes = self.copied_bytes = self.cleared_bytes = 0
         self.backwards.clear()
         self.gradient_values.clear()
         self.tapes.clear()

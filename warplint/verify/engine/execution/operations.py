@@ -149,6 +149,10 @@ class BackwardBegin(Operation):
     seeded: bool = True
     """Whether a loss or seeds were given, or some gradient of the tape's arrays was not zero."""
 
+    def loss_is_as_recorded(self) -> bool:
+        """Whether memory holds, bit for bit, the loss that the program had here."""
+        return self.loss is None or self.loss_bytes is None or self.loss.read().tobytes() == self.loss_bytes.tobytes()
+
 
 @dataclass(eq=False)
 class BackwardEnd(Operation):

@@ -200,6 +200,7 @@ class FixedPoints:
             *(_HandOn(*pair) for pair in loop.handed_on()),
             *(each for each in loop.rounds[-1] if each.index in run),
         ]
+        window.confirm()
         if window.seconds * FURTHER * 4 > self.clock.left:
             return None
         with window.inserted({loop.stop: [*again, on] * further}):

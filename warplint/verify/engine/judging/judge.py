@@ -45,7 +45,8 @@ from warplint.verify.engine.replaying.adjoint import BackwardPass
 from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.groups import Group, groups_of
 from warplint.verify.engine.replaying.history import TooLarge
-from warplint.verify.engine.replaying.replay import Machine, NotExact, Survey
+from warplint.verify.engine.replaying.replay import Machine, NotExact
+from warplint.verify.engine.replaying.survey import Survey
 from warplint.verify.engine.replaying.windows import Window
 from warplint.verify.engine.warp_modules import definition
 from warplint.verify.records import Culprit, Gradient, GradientStatus, KernelCheck, Note, Signature, SignatureKind
@@ -249,6 +250,8 @@ class Judge:
         return group.used is not None and self._clock.aim_left > -2.0 * self._clock.aim
 
     def _obstacle(self, group: Group) -> str:
+        if group.unknown:
+            return group.unknown
         for begin in group.backwards:
             elsewhere = {entry.device for entry in begin.entries if entry is not None} - {"cpu"}
             if elsewhere:

@@ -45,14 +45,20 @@ def first_launches(analysis: Analysis) -> list[KernelCall]:
 def check_launches(
     machine: Machine, analysis: Analysis, calls: list[KernelCall], rng: np.random.Generator, seconds: float
 ) -> Iterator[KernelCheck]:
-    """Check one launch after the other, going through the log once; ``seconds`` is about what each may take."""
+    """Check one launch after the other, going through the log once for what was not kept.
+
+    ``seconds`` is about what each may take.
+    """
     position: int | None = None
     for call in calls:
-        if position is None:
+        if machine.give_found(call):
+            position = None
+        elif position is None:
             machine.rewind(call.index)
+            position = call.index
         else:
             machine.run(position, call.index)
-        position = call.index
+            position = call.index
         yield from records_of(call, _checked(call, analysis, rng, seconds))
 
 

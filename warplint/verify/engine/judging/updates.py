@@ -102,7 +102,7 @@ def _largest(gradient: Memory, index: int, analysis: Analysis) -> float:
     kind = float_kind_of(gradient.gradient_of or gradient, analysis)
     if kind is None:
         return 0.0
-    contents = np.ascontiguousarray(analysis.log.gradient_at(gradient, index))
+    contents = np.ascontiguousarray(analysis.survey.gradients.at(gradient, index))
     values = np.abs(contents[: contents.size - contents.size % kind.itemsize].view(kind).astype(np.float64))
     return float(np.max(values[np.isfinite(values)], initial=0.0))
 

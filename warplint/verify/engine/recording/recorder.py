@@ -279,7 +279,10 @@ class Recorder(TapeRecorder):
         if self._inside is not None or self._template is not None:
             return
         for memory in memories:
-            if memory in self.log.gradients:
+            if memory in self.log.gradients and clears:
+                self.log.keep_cleared(memory)
+                self.horizon.gradient_used()
+            elif memory in self.log.gradients:
                 self._gradient_used(memory)
             elif self._active is not None:
                 memory.taped = True

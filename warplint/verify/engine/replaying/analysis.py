@@ -15,7 +15,7 @@ from warplint.verify.engine.execution.operations import (
     Operation,
 )
 from warplint.verify.engine.execution.views import FloatView
-from warplint.verify.engine.replaying.replay import Survey
+from warplint.verify.engine.replaying.survey import Survey
 
 
 class Analysis:

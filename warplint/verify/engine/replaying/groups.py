@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from warplint.verify.engine.execution.operations import (
 )
 from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.leaves import Leaf, clears, leaves_of, unseen_leaves, uses
+from warplint.verify.engine.replaying.replay import NotExact
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,12 @@ class Group:
     consumed: npt.NDArray[np.float64]
     used: Operation | None
     previous: int
+    read_at: int = -1
+    """The operation before which the consumed gradient is read; the log's end where nothing uses or clears it."""
     overwritten: bool = False
     """Written from outside the tape after the tape has read it: what its gradient means then, only a user can say."""
+    unknown: str = ""
+    """Why the consumed gradient is not known."""
 
     @property
     def stop(self) -> int:
@@ -62,7 +67,19 @@ def groups_of(analysis: Analysis) -> list[Group]:
     for calls in backwards.values():
         found.extend(_groups(calls, analysis))
     asked = [group for group in found if group.used is not None or not _is_idle(group, analysis)]
-    return sorted(asked, key=lambda group: group.stop)
+    return sorted(_with_consumed(asked, analysis), key=lambda group: group.stop)
+
+
+def _with_consumed(groups: list[Group], analysis: Analysis) -> Iterator[Group]:
+    """The groups with their consumed gradients, which are asked for in the order of the log."""
+    past = analysis.survey.gradients
+    for group in sorted(groups, key=lambda each: past.run_for(each.leaf.gradient_memory, each.read_at)):
+        try:
+            contents = past.at(group.leaf.gradient_memory, group.read_at)
+        except NotExact as error:
+            yield replace(group, unknown=str(error))
+        else:
+            yield replace(group, consumed=group.leaf.gradient_in(contents))
 
 
 def _is_idle(group: Group, analysis: Analysis) -> bool:
@@ -165,8 +182,8 @@ def _group(
                 if not access.reads and not access.adds:
                     rewrites.append(operation.index)
     after = run[-1].end.index if run[-1].end is not None else run[-1].index
-    consumed, used = _consumed(leaf, after, following, analysis)
-    return Group(leaf, number, run, start, tuple(rewrites), consumed, used, previous, overwritten)
+    read_at, used = _read_at(leaf, after, following, analysis)
+    return Group(leaf, number, run, start, tuple(rewrites), _NOT_ASKED, used, previous, read_at, overwritten)
 
 
 def _first_read(leaf: Leaf, run: tuple[BackwardBegin, ...], previous: int, analysis: Analysis) -> int:
@@ -181,16 +198,18 @@ def _first_read(leaf: Leaf, run: tuple[BackwardBegin, ...], previous: int, analy
     return min(recent or touching, default=run[0].index)
 
 
-def _consumed(
-    leaf: Leaf, after: int, following: int, analysis: Analysis
-) -> tuple[npt.NDArray[np.float64], Operation | None]:
+def _read_at(leaf: Leaf, after: int, following: int, analysis: Analysis) -> tuple[int, Operation | None]:
+    """Before which operation the consumed gradient is read, and the operation that uses it."""
     cleared: Operation | None = None
     for operation in analysis.of(leaf.gradient_memory):
         if not after < operation.index < following:
             continue
         if uses(operation, leaf, analysis):
-            return leaf.gradient_in(analysis.log.gradient_at(leaf.gradient_memory, operation.index)), operation
+            return operation.index, operation
         if cleared is None and clears(operation, leaf, analysis):
             cleared = operation
-    end = cleared.index if cleared is not None else analysis.log.next_index
-    return leaf.gradient_in(analysis.log.gradient_at(leaf.gradient_memory, end)), None
+    return (cleared.index if cleared is not None else analysis.log.next_index), None
+
+
+_NOT_ASKED = np.empty(0)
+"""In the place of a consumed gradient that is asked for later."""

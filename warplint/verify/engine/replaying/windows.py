@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.memory import Bytes, Contents, Memory, Range
 from warplint.verify.engine.execution.operations import (
     BackwardBegin,
@@ -25,6 +27,8 @@ from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.leaves import Leaf
 from warplint.verify.engine.replaying.objective import Loss, Objective, Term
 from warplint.verify.engine.replaying.replay import Machine, NotExact
+from warplint.verify.engine.warp_bodies import sums
+from warplint.verify.engine.warp_values import dimensions
 
 Mover = Callable[[npt.NDArray[np.generic]], npt.NDArray[np.generic]]
 """The leaf's numbers, moved."""
@@ -53,6 +57,8 @@ class Frozen:
 Step = Operation | Frozen | Runnable
 
 BEYOND_DOUBT = 4.0
+DEAR = 0.1
+"""Seconds, told from sizes, of an evaluation that is worth being put off until it is needed."""
 LONG = 0.02
 """An evaluation that takes so many seconds of the processor, and so many times what its sizes tell, computes much."""
 
@@ -63,7 +69,7 @@ class Window:
     ``held`` are operations whose results are repeated instead of being computed again, besides those that hand
     gradients on. Only the steps that the objective hangs on are run, as far as the kernels' accesses tell; where that
     turns out to be wrong (:meth:`check`), all of them. ``seconds`` is what one evaluation takes. Raises
-    :class:`NotExact` where the objective does not come out bit for bit.
+    :class:`NotExact` where the objective does not come out bit for bit; of a dear window :meth:`confirm` tells that.
     """
 
     def __init__(
@@ -91,15 +97,35 @@ class Window:
         self._moved: Memory | None = None
         self._base = self._prepare()
         self._steps = list(self._needed())
-        began = time.process_time()
-        self.unmoved = self.evaluate({}, _unmoved)
-        self.seconds = time.process_time() - began
         self._told = seconds_of(self.operations)
-        self.underrated = self._underrated()
-        if not _same(self.unmoved, self._recorded):
+        self.unmoved = self._recorded
+        """The objective with nothing moved."""
+        self.seconds = 0.0
+        self.is_exact = False
+        """Whether the objective was seen to come out bit for bit."""
+        if not self._may_wait:
+            self.confirm()
+
+    @property
+    def _may_wait(self) -> bool:
+        """Whether it is dear to run, and the program itself has told what comes out.
+
+        Three witnesses that agree (two differences and the gradient) need no fourth: it is asked where they do not.
+        """
+        told_by_log = all(begin.loss_bytes is not None for begin in self.backwards) and not self._ran_once
+        return self._analysis.survey.large and told_by_log and self._told > DEAR
+
+    def confirm(self) -> bool:
+        """See that the objective comes out bit for bit; True where figures from before still stand."""
+        if self.is_exact:
+            return True
+        self.unmoved = self.evaluate({}, _unmoved)
+        self.is_exact = stands = _same(self.unmoved, self._recorded)
+        if not stands:
             self.run_everything()
         if not _same(self.unmoved, self._recorded):
             raise NotExact(f"the replayed objective is {self.unmoved!r}, the program's was {self._recorded!r}")
+        return stands
 
     @property
     def work(self) -> float:
@@ -113,14 +139,15 @@ class Window:
         size = sum(memory.size for memory in touched) / 1e6
         return f"each evaluation runs {len(self.operations):,} operations on {size:,.3g} MB"
 
-    def _underrated(self) -> float:
+    @property
+    def underrated(self) -> float:
         """How many times more the kernels compute than their sizes tell, where that is beyond doubt; else 1."""
         ratio = self.seconds / max(self._told, CALL)
         return ratio if ratio > BEYOND_DOUBT and self.seconds > LONG else 1.0
 
     def run_everything(self) -> None:
         """Leave nothing out, and begin each time with all that the window touches as it was."""
-        self._exactly = True
+        self._exactly = self.is_exact = True
         self._own.clear()
         self._moved = None
         self._all.clear()
@@ -149,6 +176,7 @@ class Window:
         span = self._log.between(self.start, self.stop + 1)
         steps = [operation for operation in span if self._is_step(operation)]
         recorded = None if any(map(self._is_repeated, steps)) else self._recorded_losses()
+        self._ran_once = recorded is None
         if recorded is not None:
             self._recorded, self._all = recorded, list(steps)
             self._machine.holder = self
@@ -164,6 +192,8 @@ class Window:
                 self._recorded += self._value_at(begin, seen)
                 self._all.append(begin)
             if isinstance(operation, BackwardBegin):
+                if operation in self.backwards and not operation.loss_is_as_recorded():
+                    raise NotExact("running the recorded operations again does not give the program's loss bit for bit")
                 continue
             if self._is_of_gradients(operation):
                 operation.run()
@@ -308,6 +338,16 @@ class Window:
                     found.append(memory)
         return found
 
+    def terms_added(self) -> int:
+        """How many numbers are added in turn to make the objective, as the texts of the kernels tell; at least 1."""
+        terms = 1
+        for begin in self.backwards:
+            for entry in begin.entries:
+                call = entry.forward if entry is not None else None
+                if isinstance(call, KernelCall) and begin.loss is not None and begin.loss.memory in call.touched:
+                    terms = max(terms, _added_by(call, begin.loss))
+        return terms
+
     # evaluating ---------------------------------------------------------------------------------------------------
 
     @property
@@ -360,6 +400,7 @@ class Window:
         """The objective with the leaf moved at the start, and again where ``rewrites`` overwrite it."""
         if self._machine.holder is not self:
             self.restore()
+        began = time.process_time()
         self._base.restore()
         if self._moved is not None:
             self._moved.write(self._own[self._moved])
@@ -375,6 +416,7 @@ class Window:
             step.run()
             if leaf is not None and rewrites and isinstance(step, Operation) and step.index in rewrites:
                 _move_again(leaf, rewrites[step.index], move)
+        self.seconds = self.seconds or time.process_time() - began
         return total
 
     def _remember(self, memory: Memory) -> None:
@@ -398,6 +440,14 @@ class Window:
             elif index in steps:
                 steps[index].run()
         return found
+
+
+def _added_by(call: KernelCall, loss: Range) -> int:
+    """How many threads of a launch add to a loss; 0 where that is not known."""
+    summed = sums(call.kernel)
+    views = [view_of(call, slot) for slot in call.layout.slots if slot.path in summed]
+    threads = math.prod(dimensions(call.params[0]))
+    return threads if any(view is not None and view.address == loss.address for view in views) else 0
 
 
 def _is_exact(step: Step) -> bool:
