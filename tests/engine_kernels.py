@@ -162,3 +162,12 @@ def brightness_misfit(field: wp.array(dtype=wp.vec2), goal: wp.array(dtype=float
 @wp.kernel
 def combined(a: wp.array(dtype=float), b: wp.array(dtype=float), loss: wp.array(dtype=float)):
     loss[0] = 2.0 * a[0] + b[0]
+
+
+@wp.kernel
+def folded(a: wp.array(dtype=float), b: wp.array(dtype=float)):
+    i = wp.tid()
+    if i % 2 == 0:
+        b[i] = 0.5 * wp.sin(a[i]) + wp.abs(a[i])
+    else:
+        b[i] = 0.5 * wp.sin(a[i]) - wp.abs(-a[i])

@@ -27,6 +27,7 @@ from warplint.verify.engine.execution.operations import KernelCall
 from warplint.verify.engine.execution.work import seconds_of
 from warplint.verify.engine.judging.adjoint_check import check_adjoints
 from warplint.verify.engine.judging.arbiter import Reserve
+from warplint.verify.engine.judging.beside import BesideKink
 from warplint.verify.engine.judging.contributions import Summed, may_be_swallowed
 from warplint.verify.engine.judging.culprits import Culprits, places
 from warplint.verify.engine.judging.fixed_points import FixedPoints
@@ -86,6 +87,7 @@ class Judge:
         self._allowance = Allowance(seconds_of(self._log.operations))
         self._right: set[Memory] = set()
         """Leaves whose gradient was found right, in several directions."""
+        self._beside = BesideKink(machine, clock, seed)
         self._off_tape = OffTape(machine, self._measurer)
         self._in_double = InDouble(machine, self.analysis, self._clock)
         self._host_loop = HostLoop(machine, self._measurer, reserve)
@@ -176,6 +178,8 @@ class Judge:
             return self._record(group, inconclusive(str(error)))
         except OutOfBudget:
             return self._record(group, inconclusive("the time limit left no time for it"))
+        if found.status is GradientStatus.INCONCLUSIVE:
+            found = self._beside.judged(group, window, found) or found
         if found.status in (GradientStatus.FAIL, GradientStatus.INCONCLUSIVE):
             held = self._off_tape.held_constant(group, found)
             if held is not None:
