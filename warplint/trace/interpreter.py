@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from warplint.finding import Source
@@ -18,7 +18,6 @@ from warplint.source import Unreadable
 from warplint.trace import events
 from warplint.trace.events import Trace
 from warplint.trace.flow.enclosing import Enclosing
-from warplint.trace.flow.operations import SourceOf, SummaryOf
 from warplint.trace.forward_only import import_of_warp, is_forward_only
 from warplint.trace.host.attributes import get_attribute, set_attribute
 from warplint.trace.host.calls import call_value, run_generator
@@ -32,6 +31,7 @@ from warplint.trace.host.machine import BudgetExceeded, Caches, Frame, Machine, 
 from warplint.trace.host.roots import Root, opens_tape, start, taped_functions
 from warplint.trace.host.statements import EXECUTORS
 from warplint.trace.host.values import ModuleValue, Value
+from warplint.trace.interpretation import Interpretation
 from warplint.trace.miniature import small_numbers
 from warplint.trace.screen import Interest, interest, is_beside, names_cuda
 from warplint.trace.settings import DEFAULT, TraceSettings
@@ -48,16 +48,6 @@ PARTS = Parts(
     builtins=BUILTINS,
     summarise=summarise_kernel,
 )
-
-
-@dataclass(frozen=True)
-class Interpretation:
-    """One trace of a program, the summaries of its kernels, and figures for ``--statistics``."""
-
-    trace: Trace
-    summary_of: SummaryOf
-    statistics: Mapping[str, float] = field(default_factory=dict)
-    source_of: SourceOf = lambda kernel: None
 
 
 def interpret(path: str, project: Project, settings: TraceSettings = DEFAULT) -> tuple[Interpretation, ...]:

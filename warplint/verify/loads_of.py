@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from warplint.trace import events
 from warplint.trace.host.facts import is_under_condition, may_hold_kernels
-from warplint.trace.host.warp_api.modules import CACHING, DEFAULTS, NOT_BUILT_IN
+from warplint.trace.module_options import CACHING, DEFAULTS, NOT_BUILT_IN
 from warplint.verify.places import Places
 from warplint.verify.records import KernelContent, ModuleLoad
 

@@ -10,7 +10,6 @@ from typing import Protocol
 
 from warplint import catalogue
 from warplint.builds.count import Builds, Comparison, compare
-from warplint.builds.text import cause_words
 from warplint.config import Settings
 from warplint.discovery import Discovered
 from warplint.finding import Finding, Status, Verdict
@@ -26,7 +25,7 @@ from warplint.runner.process import Limits
 from warplint.runner.protocol import EntryKind
 from warplint.runner.result import RunResult
 from warplint.runner.run import RunOptions, check_kernels, run
-from warplint.trace.interpreter import Interpretation
+from warplint.trace.interpretation import Interpretation
 from warplint.verify.child_processes import judged_children, unjudged_children
 from warplint.verify.declared import experiment_of
 from warplint.verify.evidence import Evidence
@@ -306,6 +305,8 @@ def _is_about_builds(finding: Finding) -> bool:
 
 
 def _build_counts(builds: Builds) -> Iterable[BuildCount]:
+    from warplint.builds.text import cause_words  # most programs are not asked about their builds
+
     for module in builds.modules:
         cold = [load for load in builds.cold if load.module == module and load.compiled]
         warm = [load for load in builds.warm if load.module == module and load.compiled]

@@ -38,7 +38,7 @@ from warplint.trace.host.values import (
     part_of,
     unknown_from,
 )
-from warplint.trace.host.warp_api.modules import COPIED_AT_CREATION
+from warplint.trace.module_options import COPIED_AT_CREATION
 
 
 def get_attribute(machine: Machine, value: Value, name: str) -> Value:

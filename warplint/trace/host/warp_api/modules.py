@@ -25,38 +25,10 @@ from warplint.trace.host.values import (
     WarpModule,
 )
 from warplint.trace.host.warp_api.hashing import varying_at_load
-
-COPIED_AT_CREATION: Mapping[str, object] = {
-    "max_unroll": 16,
-    "enable_backward": True,
-    "lineinfo": False,
-    "compile_time_trace": False,
-    "deterministic": 0,
-    "deterministic_max_records": 0,
-}
-"""Options that a module takes from ``wp.config`` when it is created, with their defaults."""
-
-DEFAULTS: Mapping[str, Value] = {
-    **COPIED_AT_CREATION,
-    "fast_math": False,
-    "fuse_fp": True,
-    "strip_hash": False,
-    "mode": "release",
-    "enable_mathdx_gemm": True,
-    "enable_mathdx_solver": True,
-    "enable_mathdx_fft": True,
-    "default_grid_stride": True,
-}
-"""What an option of a module is where nobody says anything; the others are None."""
+from warplint.trace.module_options import CACHING, COPIED_AT_CREATION, DEFAULTS, NOT_BUILT_IN
 
 _FROM_CONFIG = frozenset({"mode", "optimization_level", "cpu_compiler_flags", "default_grid_stride"})
 """Options that follow ``wp.config`` as long as the module's own is None."""
-
-NOT_BUILT_IN = frozenset({"block_dim"})
-"""Options that rebuild nothing on the CPU (measured)."""
-
-CACHING = frozenset({"cache_kernels", "kernel_cache_dir", "verify_autograd_array_access"})
-"""Options of ``wp.config`` that decide whether a cache is used."""
 
 
 def warp_module(machine: Machine, name: str) -> WarpModule:

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,18 +26,15 @@ from warplint.verify.engine.differences.measure import (
 from warplint.verify.engine.execution.memory import Memory
 from warplint.verify.engine.execution.operations import KernelCall
 from warplint.verify.engine.execution.work import seconds_of
-from warplint.verify.engine.judging.adjoint_check import check_adjoints
 from warplint.verify.engine.judging.arbiter import Reserve
 from warplint.verify.engine.judging.beside import BesideKink
 from warplint.verify.engine.judging.contributions import Summed, may_be_swallowed
 from warplint.verify.engine.judging.culprits import Culprits, places
 from warplint.verify.engine.judging.fixed_points import FixedPoints
 from warplint.verify.engine.judging.host_loop import HostLoop
-from warplint.verify.engine.judging.in_double import InDouble
 from warplint.verify.engine.judging.launch_check import check_launches, first_launches
 from warplint.verify.engine.judging.naming import leaf_name
 from warplint.verify.engine.judging.off_tape import OffTape
-from warplint.verify.engine.judging.recorded_functions import RecordedFunctions
 from warplint.verify.engine.judging.repairs import Measured, diagnose, measured
 from warplint.verify.engine.judging.repetition import repetition
 from warplint.verify.engine.judging.signatures import Signatures, named
@@ -51,6 +49,9 @@ from warplint.verify.engine.replaying.survey import Survey
 from warplint.verify.engine.replaying.windows import Window
 from warplint.verify.engine.warp_modules import definition
 from warplint.verify.records import Culprit, Gradient, GradientStatus, KernelCheck, Note, Signature, SignatureKind
+
+if TYPE_CHECKING:
+    from warplint.verify.engine.judging.in_double import InDouble
 
 ROUGH = ("rough", "chaotic", "the steps do not settle")
 """How the reasons begin for which a direction is rough."""
@@ -89,7 +90,6 @@ class Judge:
         """Leaves whose gradient was found right, in several directions."""
         self._beside = BesideKink(machine, clock, seed)
         self._off_tape = OffTape(machine, self._measurer)
-        self._in_double = InDouble(machine, self.analysis, self._clock)
         self._host_loop = HostLoop(machine, self._measurer, reserve)
         self._signatures = Signatures(machine, self.analysis, self.groups)
         self._kernel_checks: tuple[KernelCheck, ...] | None = None
@@ -133,7 +133,10 @@ class Judge:
             if self._clock.left <= 0:
                 self._send(Note("sampled", f"{len(calls) - done} kernels were not checked alone: no time was left"))
                 break
-        check_adjoints(failed, self._send, self._clock, self._seed)
+        if failed:
+            from warplint.verify.engine.judging.adjoint_check import check_adjoints  # seldom needed
+
+            check_adjoints(failed, self._send, self._clock, self._seed)
 
     def _checked(self, calls: list[KernelCall]) -> Iterator[KernelCheck]:
         rng = np.random.default_rng(self._seed)
@@ -201,6 +204,12 @@ class Judge:
             self._look_on(group, window, found)
             return self._record(group, found, signature=self._named(group, window, found))
         return self._explained(group, found)
+
+    @cached_property
+    def _in_double(self) -> InDouble:
+        from warplint.verify.engine.judging.in_double import InDouble  # seldom needed
+
+        return InDouble(self._machine, self.analysis, self._clock)
 
     def _dead(self, group: Group, found: Measurement) -> Gradient:
         """Where no difference is left: what the launches alone say in double precision."""
@@ -293,6 +302,8 @@ class Judge:
         except (TooLarge, OutOfBudget):
             return self._record(group, found, signature=self._signatures.of(group, found))
         if diagnosis is None:
+            from warplint.verify.engine.judging.recorded_functions import RecordedFunctions  # seldom needed
+
             refuted = tuple(RecordedFunctions(self._machine, self._measurer).refuted(group))
             for check in refuted:
                 self._send(check)
