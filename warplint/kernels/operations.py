@@ -11,7 +11,7 @@ from warplint.kernels import types
 from warplint.kernels.builtins import Derivative, table
 from warplint.kernels.ledger import Arms, Bound, DangerRecord, File, Ledger, Token, TokenKind
 from warplint.kernels.liveness import assigned_in_loops
-from warplint.kernels.singular import dangerous, kinked, sign_of
+from warplint.kernels.singular import bounds_of, dangerous, kinked, sign_of
 from warplint.kernels.source import Scope
 from warplint.kernels.summary import Cut, PointKind
 from warplint.kernels.types import COMPOSITES, Kind, Type
@@ -131,6 +131,7 @@ class Operations:
         if name in self.table.numbers:
             value.type = types.REAL if value.type.floating else Type(Kind.SCALAR, value.type.floating)
         value.sign = sign_of(name, arguments, node)
+        value.bounds = bounds_of(name, arguments, node)
         if value.active and (name == "exp" or name in self.table.singular):
             value.dangers |= self._danger(name, arguments, value.active, node)
         elif value.active and kinked(name, arguments):

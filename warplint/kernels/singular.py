@@ -7,13 +7,18 @@ powers below one have infinite derivatives at zero; ``length``, ``normalize``, `
 from __future__ import annotations
 
 import ast
+import functools
+import operator
 from collections.abc import Callable, Sequence
 
 from warplint.kernels.builtins import table
-from warplint.kernels.values import ABSENT, Sign, Value
+from warplint.kernels.values import ABSENT, CEILING, FLOOR, Sign, Value
 
 GUARD = 1e-3
 """A positive constant up to this size, added to something, is meant to keep it away from zero."""
+
+EVERYDAY = 80.0
+"""Exponentials of numbers up to here are finite in single precision."""
 
 KINKS = frozenset(("abs", "min", "max"))
 """Operations whose derivative jumps: where a number is zero, where two operands are equal."""
@@ -25,7 +30,7 @@ def dangerous(name: str, arguments: Sequence[Value]) -> Value | None:
     if position is None:
         return None
     operand = arguments[position]
-    safe = operand.sign is Sign.POSITIVE and name != "exp"
+    safe = bool(bounds(operand) & CEILING) if name == "exp" else operand.sign is Sign.POSITIVE
     known = not operand.tokens and not operand.threads and operand.constant != 0
     return None if safe or known or operand.type.floating is False else operand
 
@@ -62,6 +67,40 @@ def sign_of(name: str, arguments: Sequence[Value], node: ast.AST) -> Sign:
     return Sign.UNKNOWN
 
 
+def bounds(value: Value) -> int:
+    """On which sides a value is bounded; a number that the kernel is given from outside is taken for an everyday one."""
+    number = value.constant
+    if isinstance(number, (int, float)):
+        return FLOOR | CEILING if abs(number) <= EVERYDAY else FLOOR if number > 0 else CEILING
+    if number is ABSENT and not value.tokens and not value.threads and not value.active:
+        return FLOOR | CEILING
+    return value.bounds | (FLOOR if value.sign is not Sign.UNKNOWN else 0)
+
+
+def bounds_of(name: str, arguments: Sequence[Value], node: ast.AST) -> int:
+    """On which sides the result of an operation is bounded: :data:`FLOOR`, :data:`CEILING` or both."""
+    if name == "mul" and _is_negated_square(node):
+        return CEILING
+    rule = _BOUNDS.get(name)
+    return rule([bounds(argument) for argument in arguments]) if rule is not None and arguments else 0
+
+
+def _swapped(sides: int) -> int:
+    return (FLOOR if sides & CEILING else 0) | (CEILING if sides & FLOOR else 0)
+
+
+def _all(sides: Sequence[int]) -> int:
+    return functools.reduce(operator.and_, sides)
+
+
+def _any(sides: Sequence[int]) -> int:
+    return functools.reduce(operator.or_, sides)
+
+
+def _both(sides: Sequence[int]) -> int:
+    return FLOOR | CEILING if _all(sides) == FLOOR | CEILING else 0
+
+
 def _guarded(arguments: Sequence[Value]) -> Sign:
     """``x + eps``: a small constant, or one that nobody knows, is taken for a guard."""
     for each in arguments:
@@ -73,10 +112,22 @@ def _guarded(arguments: Sequence[Value]) -> Sign:
 
 
 def _is_square(node: ast.AST) -> bool:
-    operands = (
-        [node.left, node.right] if isinstance(node, ast.BinOp) else node.args if isinstance(node, ast.Call) else []
-    )
+    operands = _operands(node)
     return len(operands) == 2 and ast.dump(operands[0]) == ast.dump(operands[1])
+
+
+def _is_negated_square(node: ast.AST) -> bool:
+    """``-x * x``, which Python reads as ``(-x) * x``."""
+    operands = _operands(node)
+    if len(operands) != 2 or not isinstance(operands[0], ast.UnaryOp) or not isinstance(operands[0].op, ast.USub):
+        return False
+    return ast.dump(operands[0].operand) == ast.dump(operands[1])
+
+
+def _operands(node: ast.AST) -> Sequence[ast.expr]:
+    if isinstance(node, ast.BinOp):
+        return (node.left, node.right)
+    return node.args if isinstance(node, ast.Call) else ()
 
 
 def _at_least_zero(signs: Sequence[Sign]) -> Sign:
@@ -99,4 +150,20 @@ _SIGNS: dict[str, Callable[[Sequence[Sign]], Sign]] = {
     "cosh": lambda signs: Sign.POSITIVE,
     "pos": min,
     "float": min,
+}
+
+_BOUNDS: dict[str, Callable[[Sequence[int]], int]] = {
+    "min": lambda sides: _all(sides) | _any(sides) & CEILING,
+    "max": lambda sides: _all(sides) | _any(sides) & FLOOR,
+    "clamp": lambda sides: sides[0] | sides[1] & FLOOR | sides[2] & CEILING if len(sides) == 3 else 0,
+    "neg": lambda sides: _swapped(sides[0]),
+    "pos": _all,
+    "float": _all,
+    "add": _all,
+    "sub": lambda sides: sides[0] & _swapped(sides[1]) if len(sides) == 2 else 0,
+    "mul": _both,
+    "abs": _both,
+    "sin": lambda sides: FLOOR | CEILING,
+    "cos": lambda sides: FLOOR | CEILING,
+    "tanh": lambda sides: FLOOR | CEILING,
 }

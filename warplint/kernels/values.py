@@ -33,6 +33,10 @@ class Sign(enum.IntEnum):
     POSITIVE = 2
 
 
+FLOOR, CEILING = 1, 2
+"""A number does not go below, or above, some everyday number."""
+
+
 @dataclass(slots=True, eq=False)
 class Place:
     """Where an array value lives: an access path, and the indices that were applied to it so far (``row = a[i]``)."""
@@ -90,6 +94,8 @@ class Value:
     sign: Sign = Sign.UNKNOWN
     dangers: int = 0
     """The singular operations behind it (numbers in the ledger)."""
+    bounds: int = 0
+    """:data:`FLOOR`, :data:`CEILING` or both, where the kernel's text keeps it from there."""
 
     def like(self, **changes: object) -> Value:
         """A copy with some parts changed."""
@@ -114,6 +120,7 @@ class Value:
             self.fixed,
             self.sign,
             self.dangers,
+            self.bounds,
         )
         for name, changed in changes.items():
             setattr(made, name, changed)
@@ -193,6 +200,7 @@ def joined(a: Value, b: Value) -> Value:
         a.local or b.local,
         sign=min(a.sign, b.sign),
         dangers=a.dangers | b.dangers,
+        bounds=a.bounds & b.bounds,
     )
 
 
