@@ -130,7 +130,7 @@ def test_an_optimiser_on_a_copy_updates_what_nobody_reads(tmp_path):
         """,
         tmp_path,
     )
-    assert answer.status("x") == [PASS, PASS]
+    assert set(answer.status("x")) == {PASS}
     (unread,) = answer.result.of(Unread)
     assert answer.lines(unread.allocated) == [3]
     assert answer.lines(unread.writer) == [10]
