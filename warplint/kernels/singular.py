@@ -68,7 +68,7 @@ def sign_of(name: str, arguments: Sequence[Value], node: ast.AST) -> Sign:
 
 
 def bounds(value: Value) -> int:
-    """On which sides a value is bounded; a number that the kernel is given from outside is taken for an everyday one."""
+    """On which sides a value is bounded; a number given to the kernel from outside is taken for an everyday one."""
     number = value.constant
     if isinstance(number, (int, float)):
         return FLOOR | CEILING if abs(number) <= EVERYDAY else FLOOR if number > 0 else CEILING
