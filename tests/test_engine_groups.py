@@ -443,3 +443,42 @@ def test_an_iteration_of_many_backward_calls_is_seen_whole_with_a_longer_horizon
     whole = judged(BATCHES, tmp_path, horizon=20)
     (gradient,) = whole.of("x")
     assert (gradient.status, len(gradient.backward), whole.program.stopped) == (PASS, 11, "end")
+
+
+def test_rows_of_a_jacobian_are_asked_for_one_by_one(tmp_path):
+    """The same output differentiated again after the gradient was used: what is left of the row before is no part."""
+    program = """\
+        x = ones([0.3, 0.8])
+        y = wp.zeros_like(x)
+        with wp.Tape() as tape:
+            wp.launch(square, dim=2, inputs=[x], outputs=[y])
+        rows = []
+        for row in ([1.0, 0.0], [0.0, 1.0]):
+            tape.backward(grads={{y: wp.array(row, dtype=float)}})
+            rows.append(x.grad.numpy().copy())
+            {after}
+        """
+    kept = judged(program.format(after="pass"), tmp_path)
+    assert [gradient.status for gradient in kept.of("x")] == [PASS, FAIL]
+    assert repairing(kept.of("x")[1].repaired_by) == "fresh"
+    cleared = judged(program.format(after="tape.zero()"), tmp_path)
+    assert [gradient.status for gradient in cleared.of("x")] == [PASS, PASS]
+
+
+def test_a_look_between_two_objectives_leaves_them_summed(tmp_path):
+    answer = judged(
+        """\
+        x = ones([0.3, 0.8])
+        losses = [wp.zeros(1, dtype=float, requires_grad=True) for _ in range(2)]
+        with wp.Tape() as tape:
+            for loss in losses:
+                wp.launch(loss_of, dim=2, inputs=[x], outputs=[loss])
+        for seeded in losses:
+            tape.backward(grads={seeded: wp.ones(1, dtype=float)})
+            print(x.grad.numpy())
+            seeded.grad.zero_()
+        """,
+        tmp_path,
+    )
+    (gradient,) = answer.of("x")
+    assert (gradient.status, len(gradient.backward)) == (PASS, 2)

@@ -1,7 +1,8 @@
 """Leaves and groups, as the gradient's theory has them, out of a log.
 
 A *leaf* is memory with a gradient that a tape reads before anything recorded has written it. A *group* is the backward
-calls whose gradients are summed before the leaf is written or its gradient is cleared. The *window* opens at the last
+calls whose gradients are summed before the leaf is written or its gradient is cleared, and before the same output is
+differentiated again after the gradient was used (the rows of a Jacobian). The *window* opens at the last
 write to the leaf before the group reads it, so it spans earlier and untaped operations. The *consumed gradient* is the
 gradient's value at its first use after the group's last backward, else at the end.
 """
@@ -154,10 +155,24 @@ def _parted(earlier: BackwardBegin, later: BackwardBegin, leaf: Leaf, analysis: 
             entry = getattr(operation, "entry", None)
             if id(entry) not in taped and any(w.overlaps(leaf.range) for w, _ in analysis.writes(operation)):
                 return True
-    return any(
-        earlier.index < operation.index < later.index and clears(operation, leaf, analysis)
-        for operation in analysis.of(leaf.gradient_memory)
-    )
+    between = [each for each in analysis.of(leaf.gradient_memory) if earlier.index < each.index < later.index]
+    if any(clears(operation, leaf, analysis) for operation in between):
+        return True
+    return _asks_again(earlier, later, analysis) and any(uses(operation, leaf, analysis) for operation in between)
+
+
+def _asks_again(earlier: BackwardBegin, later: BackwardBegin, analysis: Analysis) -> bool:
+    """Whether two backward calls differentiate the same output on the same recording."""
+    recorded = [{id(entry) for entry in begin.entries if entry is not None} for begin in (earlier, later)]
+    if not recorded[0] & recorded[1]:
+        return False
+    return not _outputs(earlier, analysis).isdisjoint(_outputs(later, analysis))
+
+
+def _outputs(begin: BackwardBegin, analysis: Analysis) -> set[tuple[Memory, int]]:
+    """Where the outputs begin that a backward call was given."""
+    given = [analysis.log.range(int(array.data), 1) for array, _, _ in begin.seeds if array.data]
+    return {(where.memory, where.start) for where in (begin.loss, *given) if where is not None}
 
 
 def _group(
