@@ -482,3 +482,26 @@ def test_a_look_between_two_objectives_leaves_them_summed(tmp_path):
     )
     (gradient,) = answer.of("x")
     assert (gradient.status, len(gradient.backward)) == (PASS, 2)
+
+
+def test_a_use_of_a_gradient_that_is_no_number_is_a_use(tmp_path):
+    """Whatever is read from NaN makes no difference, yet the step that takes it belongs to its iteration."""
+    answer = judged(
+        """\
+        x = ones([0.0, 0.8])
+        for step in range(2):
+            y, z = wp.zeros_like(x), wp.zeros_like(x)
+            loss = wp.zeros(1, dtype=float, requires_grad=True)
+            with wp.Tape() as tape:
+                wp.launch(square, dim=2, inputs=[x], outputs=[y])
+                wp.launch(root, dim=2, inputs=[y], outputs=[z])
+                wp.launch(loss_of, dim=2, inputs=[z], outputs=[loss])
+            tape.backward(loss)
+            wp.launch(descend, dim=2, inputs=[x, x.grad])
+            x.grad.zero_()
+        """,
+        tmp_path,
+    )
+    gradients = answer.of("x")
+    assert [answer.lines(gradient.consumed_at) for gradient in gradients] == [[10], [10]]
+    assert gradients[0].status is FAIL

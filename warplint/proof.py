@@ -67,6 +67,8 @@ class TapeClaim(str, enum.Enum):
     """The gradient is another when it is read than when the backward has made it."""
     OTHER_SEED = "other-seed"
     """The gradient is right for what was seeded, and a multiple of that of the loss that is reported."""
+    BY_HOST = "by-host"
+    """Data that hang on the leaf went to the host and came back, and the program run again sees more than the tape."""
     WITHIN_LAUNCH = "within-launch"
     """The adjoint of the launch alone is wrong: its threads do it to each other, and no memory put back helps."""
 

@@ -35,7 +35,8 @@ for tape in reversed(tapes):
 ## How it is verified
 
 The program runs; the gradient that it uses is compared with finite differences over all windows; the adjoints of the
-tapes are then chained backwards through time. If that makes the gradient right, the tapes are named.
+tapes are then chained backwards through time. If that makes the gradient right, the tapes are named. State that goes
+by way of the host cannot be chained: there the program itself is run again with the leaf moved, all windows together.
 
 ## Limits
 
@@ -50,7 +51,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from warplint.finding import Finding, Role, Severity
-from warplint.proof import Experiment, Repair
+from warplint.proof import Experiment, Repair, TapeClaim
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
 from warplint.trace.flow.windows import CarriedState
@@ -102,5 +103,6 @@ RULE = Rule(
     experiment=Experiment.FINITE_DIFFERENCE,
     since="0.1.0",
     detect=detect,
+    claim=TapeClaim.BY_HOST,
     repairs=frozenset({Repair.CHAIN}),
 )

@@ -19,6 +19,7 @@ from warplint.verify.records import (
     EmptiedView,
     Gradient,
     GradientStatus,
+    SignatureKind,
     SparedView,
     Stagnant,
     Unread,
@@ -71,6 +72,21 @@ def _stops_here(gradient: Gradient, finding: Finding, run: Evidence) -> bool:
 def _parted(finding: Finding, run: Evidence) -> Verdict | None:
     """An alias with a gradient of its own cuts the chain; a value destroyed under another name, memory would repair."""
     return None if finding.anchor.read is not None else _broken(finding, run)
+
+
+def _by_host(finding: Finding, run: Evidence) -> Verdict | None:
+    """State that goes from tape to tape by way of the host: no adjoint can be chained through it.
+
+    The gradient was compared with the program run again, since running the recorded operations again cannot follow.
+    """
+    leaves = spots(label.span for label in finding.labels if label.role is Role.ALLOCATION)
+    for gradient in run.gradients_about(finding):
+        is_loop = gradient.signature is not None and gradient.signature.kind is SignatureKind.HOST_LOOP
+        wrong = gradient.status is GradientStatus.FAIL and not (gradient.repaired_by and gradient.culprits)
+        if is_loop and wrong and leaves & run.spots_of(gradient.allocated):
+            reason = f"{comparison(gradient)}: what goes on by way of the host has no adjoint"
+            return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures_of(gradient))
+    return None
 
 
 def _recorded_function(run: Evidence) -> AdjointCheck | None:
@@ -227,4 +243,5 @@ _JUDGES: Mapping[TapeClaim, Callable[[Finding, Evidence], Verdict | None]] = {
     TapeClaim.LEFT_OVER: _left_over,
     TapeClaim.STALE_READING: _stale,
     TapeClaim.OTHER_SEED: _mismatched,
+    TapeClaim.BY_HOST: _by_host,
 }

@@ -7,11 +7,11 @@ run that could not tell outweighs one that saw no harm.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from warplint.builds.count import Comparison
-from warplint.finding import Finding, Severity, Source, Status, Verdict
+from warplint.finding import Finding, Severity, Source, Span, Status, Verdict
 from warplint.proof import Experiment, TapeClaim
 from warplint.verify.adjoint_verdicts import by_adjoint_check
 from warplint.verify.build_verdicts import by_build_count
@@ -53,12 +53,31 @@ def judge(findings: Iterable[Finding], measured: Measurements) -> tuple[Finding,
     same run refutes is no news and is left out. A confirmed finding becomes an error, whatever it was.
     """
     asked = tuple(findings)
-    judged = [_with_verdict(finding, _verdict(finding, measured)) for finding in asked]
+    judged = [(finding, _verdict(finding, measured)) for finding in asked]
     for finding in _only_seen(asked, measured.runs):
         verdict = _verdict(finding, measured)
         if verdict is not None and verdict.status in (Status.CONFIRMED, Status.INCONCLUSIVE):
-            judged.append(_with_verdict(replace(finding, source=Source.RUNTIME), verdict))
-    return tuple(sorted(judged, key=lambda finding: finding.sort_key))
+            judged.append((replace(finding, source=Source.RUNTIME), verdict))
+    explained = {finding.anchor.kernel for finding, verdict in judged if _explains_adjoint(finding, verdict)}
+    weighed = [_with_verdict(finding, _unless_explained(finding, verdict, explained)) for finding, verdict in judged]
+    return tuple(sorted(weighed, key=lambda finding: finding.sort_key))
+
+
+def _explains_adjoint(finding: Finding, verdict: Verdict | None) -> bool:
+    """Whether a finding about a kernel, no guess, is confirmed: what is wrong with the kernel's adjoint is known."""
+    confirmed = verdict is not None and verdict.status is Status.CONFIRMED
+    return confirmed and finding.severity is not Severity.INFO and experiment_of(finding) is Experiment.KERNEL_CHECK
+
+
+def _unless_explained(finding: Finding, verdict: Verdict | None, explained: Set[Span | None]) -> Verdict | None:
+    """A guess about a launch is not borne out by a wrong adjoint that another finding explains."""
+    if verdict is None or verdict.status is not Status.CONFIRMED or finding.severity is not Severity.INFO:
+        return verdict
+    by_adjoint = any(name.startswith(OF_KERNEL) for name in verdict.figures)
+    if not by_adjoint or finding.anchor.kernel is None or finding.anchor.kernel not in explained:
+        return verdict
+    reason = f"{verdict.reason}; but another finding says what is wrong with that adjoint"
+    return replace(verdict, status=Status.INCONCLUSIVE, reason=reason)
 
 
 def _with_verdict(finding: Finding, verdict: Verdict | None) -> Finding:
@@ -89,6 +108,9 @@ def _verdict(finding: Finding, measured: Measurements) -> Verdict | None:
         verdicts = [verdict for verdict in (_unrecorded(finding, measured),) if verdict is not None]
     return _gravest(verdicts) or _not_reached(measured, experiment)
 
+
+OF_KERNEL = "kernel_"
+"""Begins the names of figures that a check of a kernel alone gave, beside those of a gradient."""
 
 ALL = 0.95
 """The share of an error that counts as the whole of it."""
@@ -226,7 +248,7 @@ def _by_kernel_check(finding: Finding, run: Evidence) -> Verdict | None:
             "yet every gradient that this program computes is right" if right else "what it does to a leaf is not known"
         )
         return replace(verdict, status=Status.INCONCLUSIVE, reason=f"{verdict.reason}; {but}")
-    figures = {**figures_of(wrong), **{f"kernel_{key}": value for key, value in verdict.figures.items()}}
+    figures = {**figures_of(wrong), **{f"{OF_KERNEL}{key}": value for key, value in verdict.figures.items()}}
     reason = (
         f"the gradient of {leaf_name(wrong)} is {number(wrong.ad)}, finite differences give {number(wrong.fd)}; "
         + verdict.reason

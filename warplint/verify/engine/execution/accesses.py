@@ -117,7 +117,8 @@ class AccessTable:
         call.run()
         after = Contents(call.touched)
         regions = self._regions(call)
-        found = [self._probe(call, group, before, after) for group in regions]
+        start, stop = self._sound(call, before, after)
+        found = [self._probe(call, group, start, stop) for group in regions]
         moved: set[Memory] = set().union(*(changed for _, changed in found))
         for group, (access, _) in zip(regions, found, strict=True):
             if not access.writes and self._memory_of(call, group[0]) in moved:
@@ -128,6 +129,26 @@ class AccessTable:
                 self._known[key] = access if key not in self._known else self._known[key].united(access)
         after.restore()
         return True
+
+    @staticmethod
+    def _sound(call: KernelCall, before: Contents, after: Contents) -> tuple[Contents, Contents]:
+        """The memory before and after the launch; where it read NaN or infinity, with ordinary numbers in their place.
+
+        What is read from a number that is none makes no difference, so that nothing would seem to be read from it.
+        """
+        before.restore()
+        replaced = False
+        for slot in call.layout.slots:
+            view = view_of(call, slot)
+            values = view.read() if view is not None else np.zeros(0)
+            if view is not None and not np.isfinite(values).all():
+                view.write(np.where(np.isfinite(values), values, values.dtype.type(0.5)))
+                replaced = True
+        if not replaced:
+            return before, after
+        start = Contents(call.touched)
+        call.run()
+        return start, Contents(call.touched)
 
     @staticmethod
     def _memory_of(call: KernelCall, slot: ArraySlot) -> Memory | None:
