@@ -66,17 +66,22 @@ def detect(context: Context) -> Iterable[Finding]:
     return [_finding(adjoint, flow) for adjoint in worst.values()]
 
 
+_IN_TEXT = frozenset((KernelFaultKind.ADJOINT_ASSIGNED, KernelFaultKind.ADJOINT_OMITTED))
+"""What a custom adjoint's text shows to be wrong with it: rules of their own tell that."""
+
+
 def _off(adjoint: RefutedAdjoint) -> float:
     return abs(adjoint.ad - adjoint.fd) / max(abs(adjoint.ad), abs(adjoint.fd))
 
 
 def _stands_alone(adjoint: RefutedAdjoint, flow: Dataflow) -> bool:
-    """Whether nothing else in the kernels around it may be what makes them wrong."""
-    if adjoint.everywhere:
-        return True
+    """Whether nothing else tells what is wrong: the adjoint's own text, or something in the kernels around it."""
     kernels = {event.kernel for event in flow.trace.events if isinstance(event, Launch) and event.kernel is not None}
     summaries = [flow.summary_of(kernel) for kernel in kernels if kernel.span in adjoint.kernels]
-    return all(summary is not None and not _wrong(summary.faults) for summary in summaries)
+    faults = [fault for summary in summaries if summary is not None for fault in summary.faults]
+    if any(fault.kind in _IN_TEXT and fault.detail == adjoint.argument for fault in faults):
+        return False
+    return adjoint.everywhere or (None not in summaries and not _wrong(faults))
 
 
 def _wrong(faults: Iterable[object]) -> bool:
