@@ -66,12 +66,12 @@ def detect(context: Context) -> Iterable[Finding]:
     return [_finding(adjoint, flow) for adjoint in worst.values()]
 
 
-_IN_TEXT = frozenset((KernelFaultKind.ADJOINT_ASSIGNED, KernelFaultKind.ADJOINT_OMITTED))
-"""What a custom adjoint's text shows to be wrong with it: rules of their own tell that."""
-
-
 def _off(adjoint: RefutedAdjoint) -> float:
     return abs(adjoint.ad - adjoint.fd) / max(abs(adjoint.ad), abs(adjoint.fd))
+
+
+_IN_TEXT = frozenset((KernelFaultKind.ADJOINT_ASSIGNED, KernelFaultKind.ADJOINT_OMITTED))
+"""What a custom adjoint's text shows to be wrong with it: rules of their own tell that."""
 
 
 def _stands_alone(adjoint: RefutedAdjoint, flow: Dataflow) -> bool:
@@ -81,11 +81,8 @@ def _stands_alone(adjoint: RefutedAdjoint, flow: Dataflow) -> bool:
     faults = [fault for summary in summaries if summary is not None for fault in summary.faults]
     if any(fault.kind in _IN_TEXT and fault.detail == adjoint.argument for fault in faults):
         return False
-    return adjoint.everywhere or (None not in summaries and not _wrong(faults))
-
-
-def _wrong(faults: Iterable[object]) -> bool:
-    return any(getattr(fault, "kind", None) is not KernelFaultKind.FLAT for fault in faults)
+    sound = None not in summaries and all(fault.kind is KernelFaultKind.FLAT for fault in faults)
+    return adjoint.everywhere or sound
 
 
 def _finding(adjoint: RefutedAdjoint, flow: Dataflow) -> Finding:

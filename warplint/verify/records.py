@@ -123,6 +123,11 @@ class Gradient:
     window: int = 0
     """The part of the run that it lies in, where that was judged in parts; groups are counted in each."""
 
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether it is wrong, and no repair with a place to it shows by what."""
+        return self.status is GradientStatus.FAIL and not (self.repaired_by and self.culprits)
+
 
 @dataclass(frozen=True)
 class KernelCheck:

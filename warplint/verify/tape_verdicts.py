@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from warplint.finding import Finding, Role, Status, Verdict
 from warplint.proof import Experiment, TapeClaim
@@ -50,7 +51,7 @@ def _broken(finding: Finding, run: Evidence) -> Verdict | None:
     if stopped:
         reason = f"{comparison(stopped[0])}; with what happens here held constant they agree: here the gradient stops"
         return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures_of(stopped[0]))
-    wrong = [g for g in about if g.status is GradientStatus.FAIL and not (g.repaired_by and g.culprits)]
+    wrong = [gradient for gradient in about if gradient.is_unexplained]
     if not wrong:
         return None
     function = _recorded_function(run)
@@ -82,8 +83,7 @@ def _by_host(finding: Finding, run: Evidence) -> Verdict | None:
     leaves = spots(label.span for label in finding.labels if label.role is Role.ALLOCATION)
     for gradient in run.gradients_about(finding):
         is_loop = gradient.signature is not None and gradient.signature.kind is SignatureKind.HOST_LOOP
-        wrong = gradient.status is GradientStatus.FAIL and not (gradient.repaired_by and gradient.culprits)
-        if is_loop and wrong and leaves & run.spots_of(gradient.allocated):
+        if is_loop and gradient.is_unexplained and leaves & run.spots_of(gradient.allocated):
             reason = f"{comparison(gradient)}: what goes on by way of the host has no adjoint"
             return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures_of(gradient))
     return None
@@ -140,32 +140,39 @@ def _stale(finding: Finding, run: Evidence) -> Verdict | None:
 
 def _stagnant(finding: Finding, run: Evidence) -> Verdict | None:
     """The leaf was updated from the view that was cleared: it is, to the bit, what it was."""
-    here = spots((finding.span,))
-    cleared = spots(label.span for label in finding.labels if label.role is Role.WRITE)
-    for each in run.result.of(Stagnant):
-        if here & run.spots_of(each.seen) and cleared & run.spots_of(each.cleared):
-            line = each.written[-1][1] if each.written else 0
-            reason = (
-                f"the gradient held values up to {number(each.largest)} when it was read here, and was cleared; the "
-                f"update of the leaf after that (line {line}) wrote back, to the bit, what was there"
-            )
-            figures = {"largest": each.largest, "moved": 0.0}
-            return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures)
-    return None
+    seen = _view_used(Stagnant, finding, run)
+    if seen is None:
+        return None
+    line = seen.written[-1][1] if seen.written else 0
+    reason = (
+        f"the gradient held values up to {number(seen.largest)} when it was read here, and was cleared; the "
+        f"update of the leaf after that (line {line}) wrote back, to the bit, what was there"
+    )
+    return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, {"largest": seen.largest, "moved": 0.0})
 
 
 def _spared(finding: Finding, run: Evidence) -> Verdict | None:
     """The leaf is another where the clearing is undone: the view is used for what it no longer shows."""
+    seen = _view_used(SparedView, finding, run)
+    if seen is None:
+        return None
+    reason = (
+        f"the gradient held values up to {number(seen.largest)} when the view was taken here, and was cleared; "
+        f"run again with the clearing undone, the leaf differs by {number(seen.moved)} at the next backward"
+    )
+    return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, {"largest": seen.largest, "moved": seen.moved})
+
+
+V = TypeVar("V", Stagnant, SparedView)
+
+
+def _view_used(kind: type[V], finding: Finding, run: Evidence) -> V | None:
+    """What the run told of a view that was taken where the finding reads, and cleared where the finding says."""
     here = spots((finding.span,))
     cleared = spots(label.span for label in finding.labels if label.role is Role.WRITE)
-    for each in run.result.of(SparedView):
+    for each in run.result.of(kind):
         if here & run.spots_of(each.seen) and cleared & run.spots_of(each.cleared):
-            reason = (
-                f"the gradient held values up to {number(each.largest)} when the view was taken here, and was cleared; "
-                f"run again with the clearing undone, the leaf differs by {number(each.moved)} at the next backward"
-            )
-            figures = {"largest": each.largest, "moved": each.moved}
-            return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures)
+            return each
     return None
 
 

@@ -202,7 +202,7 @@ def _share(culprit: Culprit) -> str:
 
 def _acquitted(about: Sequence[Gradient], experiment: Experiment) -> Verdict:
     """No measurement names the finding: refuted where every gradient is right or explained by something else."""
-    unexplained = [g for g in about if g.status is GradientStatus.FAIL and not (g.repaired_by and g.culprits)]
+    unexplained = [gradient for gradient in about if gradient.is_unexplained]
     undecided = [g for g in about if g.status is GradientStatus.INCONCLUSIVE]
     right = [g for g in about if g.status in (GradientStatus.PASS, GradientStatus.FLAT)]
     if unexplained:

@@ -67,6 +67,7 @@ def _loop(
             if rounds.enough():
                 break
             if rounds.take_too_long():
+                machine.long_loops.add(rounds.count)
                 raise BudgetExceeded
     finally:
         machine.loops -= 1
@@ -278,10 +279,7 @@ class _Rounds:
             return False
         left = min(self._expected, machine.settings.rounds) - self.done
         ahead = (machine.steps - self._steps) * left // self.done
-        if ahead <= machine.settings.steps_ahead or not machine.can_shorten(self.count):
-            return False
-        machine.long_loops.add(self.count)
-        return True
+        return ahead > machine.settings.steps_ahead and machine.can_shorten(self.count)
 
     def _walks_recordings(self) -> bool:
         machine = self._machine

@@ -226,6 +226,11 @@ def coarsest(group: Group) -> float:
     return {2: EPS16, 4: EPS32, 8: EPS64}[min(sizes)] if sizes else 0.0
 
 
+def resolution(group: Group) -> float:
+    """The machine epsilon of what lies between a leaf in single or double precision and its losses."""
+    return max(EPS32 if group.leaf.view.kind.itemsize == 4 else EPS64, coarsest(group))
+
+
 def inconclusive(reason: str, found: Measurement | None = None) -> Measurement:
     """No answer, for this reason; with the figures found, if any."""
     nan = float("nan")

@@ -18,14 +18,12 @@ import numpy.typing as npt
 
 from warplint.verify.engine.differences.directions import Floats, is_kinked, scales_of
 from warplint.verify.engine.differences.finite_difference import (
-    EPS32,
-    EPS64,
     DirectionVector,
     OutOfBudget,
     combine,
     judge_direction,
 )
-from warplint.verify.engine.differences.measure import Clock, Measurement, coarsest, otherwise
+from warplint.verify.engine.differences.measure import Clock, Measurement, otherwise, resolution
 from warplint.verify.engine.replaying.groups import Group
 from warplint.verify.engine.replaying.replay import Machine, NotExact
 from warplint.verify.engine.replaying.windows import Window
@@ -98,7 +96,7 @@ class BesideKink:
         assert group.used is not None
         self.machine.rewind(group.start)
         view = group.leaf.view
-        view.write((view.read().astype(np.float64) + offset).astype(view.kind))
+        view.write(_moved(view.read(), offset))
         self.machine.run(group.start, group.used.index)
         return group.leaf.gradient.read().astype(np.float64)
 
@@ -114,7 +112,7 @@ class BesideKink:
         gradient = self._gradient(group, offset)
         steep = gradient * scales
         along = scales * steep / (np.max(np.abs(steep), initial=0.0) or 1.0)
-        epsilon = max(EPS32 if group.leaf.view.kind.itemsize == 4 else EPS64, coarsest(group))
+        epsilon = resolution(group)
         for kind, vector in (("random", _random(scales, rng) / 1.5), ("gradient", along)):
             moving = DirectionVector(f"{kind} beside", vector, float(np.sum(gradient * vector)))
 

@@ -130,9 +130,9 @@ class _Sum:
         """Raises :class:`NotRewritable` where the loss is anything else than a sum of what launches add to it."""
         changed: dict[tuple[int, str], Contributing] = {}
         launches: dict[int, _Apart] = {}
-        for call, parameter in _additions(analysis, window):
-            key = (id(call.kernel), parameter)
-            with cache_apart():
+        with cache_apart():
+            for call, parameter in _additions(analysis, window):
+                key = (id(call.kernel), parameter)
                 if key not in changed:
                     changed[key] = contributing(call.kernel, parameter)
                 launches[call.index] = _Apart(call, changed[key])

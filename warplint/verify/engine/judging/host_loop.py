@@ -9,13 +9,12 @@ import numpy as np
 
 from warplint.verify.engine.differences.finite_difference import (
     EPS32,
-    EPS64,
     DirectionVector,
     OutOfBudget,
     combine,
     judge_direction,
 )
-from warplint.verify.engine.differences.measure import Measurement, Measurer, coarsest, shown
+from warplint.verify.engine.differences.measure import Measurement, Measurer, resolution, shown
 from warplint.verify.engine.execution.operations import HostRead, HostWrite, KernelCall, Operation
 from warplint.verify.engine.judging import passed_over
 from warplint.verify.engine.judging.arbiter import Question, Reserve, Snapshot, Unanswered
@@ -148,7 +147,7 @@ class HostLoop:
     def _measured(
         self, group: Group, found: Measurement, fork: Callable[[DirectionVector, float], float]
     ) -> Measurement:
-        epsilon = max(EPS32 if group.leaf.view.kind.itemsize == 4 else EPS64, coarsest(group))
+        epsilon = resolution(group)
         judged = tuple(
             judge_direction(
                 lambda step, vector=vector: fork(vector, step),  # type: ignore[misc]

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warplint.proof import Repair
-from warplint.verify.engine.differences.finite_difference import EPS32, EPS64, DirectionVector, judge_direction
-from warplint.verify.engine.differences.measure import coarsest
+from warplint.verify.engine.differences.finite_difference import DirectionVector, judge_direction
+from warplint.verify.engine.differences.measure import resolution
 from warplint.verify.engine.execution.memory import Memory
 from warplint.verify.engine.execution.operations import HostWrite, Operation
 from warplint.verify.engine.execution.views import FloatView
@@ -93,7 +93,7 @@ def _floats(write: HostWrite) -> Iterator[FloatView]:
 
 def _agrees(group: Group, window: Window, vectors: Sequence[DirectionVector], passed: Sequence[PassedOver]) -> bool:
     """Whether differences agree with the tape along every direction that can be told, and can along one."""
-    leaf, epsilon = group.leaf, max(EPS32 if group.leaf.view.kind.itemsize == 4 else EPS64, coarsest(group))
+    leaf, epsilon = group.leaf, resolution(group)
     with window.replaced({each.index: each for each in passed}):
         window.evaluate({}, lambda old: old, leaf)
         judged = {

@@ -116,17 +116,17 @@ def spared_views(machine: Machine, analysis: Analysis, reserve: Reserve | None, 
 
 def _written(seen: Happening, analysis: Analysis) -> tuple[Memory, BackwardBegin] | None:
     """The leaf whose gradient was cleared, and the next backward call, where it is written between the two."""
-    leaf = next((memory for memory in analysis.log.gradients if memory.number == seen.fields["gradient"]), None)
-    owner = leaf.gradient_of if leaf is not None else None
+    gradients = (memory for memory in analysis.log.gradients if memory.number == seen.fields["gradient"])
+    leaf = next((gradient.gradient_of for gradient in gradients), None)
     begin = next((each for each in analysis.log.backwards if each.index > seen.index), None)
-    if owner is None or begin is None:
+    if leaf is None or begin is None:
         return None
     writes = (
         operation
-        for operation in analysis.of(owner)
+        for operation in analysis.of(leaf)
         if seen.index < operation.index < begin.index and operation.inside is None
     )
-    return (owner, begin) if any(_writes(owner, operation, analysis) for operation in writes) else None
+    return (leaf, begin) if any(_writes(leaf, operation, analysis) for operation in writes) else None
 
 
 def _clearing(seen: Happening, analysis: Analysis) -> int:
