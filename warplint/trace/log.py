@@ -32,12 +32,11 @@ class Slot:
         self.end = first + count
 
 
-_FREE_NUMBERS = 10_000
-"""Kept free for one import; for imports inside it a tenth, and so on."""
-
-
 _OVERFLOW = 1 << 60
 """Numbers above stand for an order that is only known at the end."""
+
+_FREE_NUMBERS = 1 << 40
+"""Kept free for one import; for imports inside it a tenth, and so on: enough for imports nested ten deep."""
 
 
 class EventLog:

@@ -148,11 +148,8 @@ def _attribute_text(target: ast.Attribute) -> str:
 def _stamp_moves(machine: Machine, frame: Frame, node: ast.Assign, value: Value, newest: int) -> None:
     """Stamp the arrays that take another's place: the target held other arrays, and none of the new ones is fresh."""
     for target in node.targets:
-        pairs = _pairs(target, node.value, value)
-        if not pairs or _is_fresh_list(target, node.value):
-            continue
         moved: list[Value] = []
-        for part, new in pairs:
+        for part, new in _pairs(target, node.value, value):
             old = _peek(machine, frame, part)
             if old is None or old is new:
                 continue
@@ -160,7 +157,7 @@ def _stamp_moves(machine: Machine, frame: Frame, node: ast.Assign, value: Value,
             after = [array.memory for array in arrays_in(new, 3)]
             if before and after and before != after and all(memory.id < newest for memory in after):
                 moved.append(new)
-        if not moved:
+        if not moved or _is_fresh_list(target, node.value):
             continue
         how = "rebind"
         if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
