@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +14,9 @@ from programs import PRELUDE
 from warplint import cli
 from warplint.config import Settings
 from warplint.lint import lint
-from warplint.notebook import NotANotebook, in_cells, python_of
+from warplint.notebook import NotANotebook, python_of
+from warplint.report.cells import in_cells
+from warplint.report.model import Report
 from warplint.source import read
 
 Run = Callable[..., tuple[int, str, str]]
@@ -73,8 +77,8 @@ def program(kernel: str) -> bytes:
 
 def test_a_fault_across_cells_is_found_and_told_by_cell(here: Path) -> None:
     (here / "rollout.ipynb").write_bytes(program("nl"))
-    (found,) = lint(["rollout.ipynb"], Settings(here)).findings
-    told = in_cells(found, lambda path: read(path).cells)
+    report = Report(lint(["rollout.ipynb"], Settings(here)).findings, 1, "1.19")
+    (told,) = in_cells(report, lambda path: read(path).cells).findings
     assert (told.code, told.span.path, told.span.cell, told.span.line) == ("NVW101", "rollout.ipynb", 5, 7)
     assert told.span.file == "rollout.ipynb:cell 5"
     assert {(label.span.cell, label.span.line) for label in told.labels} == {(2, 34), (2, 37), (5, 3), (5, 6), (6, 2)}
@@ -100,6 +104,49 @@ def test_reports_name_cells_and_leave_the_notebook_as_it_is(warplint: Run, here:
     warplint("rollout.ipynb", "--fix", "--unsafe-fixes")
     warplint("rollout.ipynb", "--add-ignore")
     assert (here / "rollout.ipynb").read_bytes() == before
+
+
+def test_a_message_counts_its_lines_in_the_cell(warplint: Run, here: Path) -> None:
+    swapped = LAUNCHES.format(kernel="nl").replace("        x, y = y, x\n", "")
+    overwritten = swapped.replace("in range(3):\n", "in range(3):\n        wp.copy(x, y)\n")
+    (here / "rollout.ipynb").write_bytes(notebook(PRELUDE, "start = x = arr([0.1, 0.2, 0.3])", overwritten, AFTER))
+    _, out, _ = warplint("rollout.ipynb", "--format", "json")
+    (finding,) = json.loads(out)["findings"]
+    assert (finding["cell"], finding["line"]) == (3, 6)
+    assert any("of the loop at cell 3, line 5" in label["text"] for label in finding["labels"]), finding
+
+
+@pytest.mark.warp
+def test_a_notebook_is_run_in_its_folder_and_judged_by_cell(warplint: Run, here: Path) -> None:
+    folder = here / "notes"
+    folder.mkdir()
+    (folder / "start.txt").write_text("0.1 0.2 0.3")
+    (folder / "scale.py").write_text("FACTOR = 1.5\n")
+    cells = (
+        PRELUDE,
+        "from scale import FACTOR\nstart = x = arr(FACTOR * np.loadtxt('start.txt'))\ndisplay(start)",
+        LAUNCHES.format(kernel="nl"),
+        AFTER.replace("start.grad", "print(start.grad.numpy())"),
+    )
+    (folder / "rollout.ipynb").write_bytes(notebook((TEXT, "# Rollout"), *cells))
+    status, out, err = warplint("--verify", "notes/rollout.ipynb", "--format", "json", "--keep", "kept")
+    told = json.loads(out)
+    (finding,) = told["findings"]
+    assert (status, finding["code"], finding["cell"], finding["line"]) == (1, "NVW101", 4, 7), err
+    assert finding["verdict"]["status"] == "confirmed"
+    wrong = next(each for each in told["gradients"] if each["leaf"] == "start")
+    assert (wrong["path"], wrong["cell"], wrong["line"]) == ("notes/rollout.ipynb", 2, 33)
+    assert (wrong["backward_cell"], wrong["backward_line"], wrong["status"]) == (5, 2, "fail")
+    (script,) = (here / "kept").glob("*_fail.py")
+    again = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert "the tape's slope" in again.stdout, again.stderr
+
+
+def test_a_file_that_is_no_notebook_cannot_be_run(warplint: Run, here: Path) -> None:
+    (here / "empty.ipynb").write_text("{}")
+    status, out, _ = warplint("gradcheck", "--", "empty.ipynb")
+    assert status == 2
+    assert "empty.ipynb: the file is no notebook" in out
 
 
 def test_comments_in_cells_silence_what_is_found_there(tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ from warplint.config import Settings
 from warplint.discovery import Discovered, discover
 from warplint.finding import CELL, Applicability, Finding, Severity, Source, Status
 from warplint.notebook import SUFFIX as NOTEBOOK
-from warplint.notebook import Cells, in_cells
+from warplint.notebook import Cells
 from warplint.proof import Experiment
 from warplint.report import words
+from warplint.report.cells import in_cells
 from warplint.report.look import Look, wants_colour
 from warplint.report.model import Report, Verification
 from warplint.report.progress import Progress
@@ -397,8 +398,7 @@ def _write(report: Report, options: argparse.Namespace, texts: tuple[SourceFile,
     render = renderer(options.format)
     to_file = options.output_file is not None
     look = Look(not to_file and wants_colour(sys.stdout), _lines_of(texts))
-    cells_of = _cells_of(texts)
-    text = render(replace(report, findings=tuple(in_cells(each, cells_of) for each in report.findings)), look)
+    text = render(in_cells(report, _cells_of(texts)), look)
     if to_file:
         try:
             Path(options.output_file).write_text(text, encoding="utf-8", errors="backslashreplace")

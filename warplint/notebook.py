@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import ast
 import bisect
-import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
-
-from warplint.finding import Finding, Label, Span
 
 SUFFIX = ".ipynb"
 
@@ -120,29 +117,3 @@ def _without_command(line: str) -> str:
         return f"{assigned[1]}None"
     command = _COMMAND.match(line) or _QUESTION.match(line)
     return line if command is None else f"{command[1]}pass"
-
-
-# -- places ------------------------------------------------------------------------------------------------------------
-
-
-def in_cells(finding: Finding, cells_of: CellsOf) -> Finding:
-    """A finding with its places in a notebook given by cell and line there, and without a fix: cells are not edited."""
-    if cells_of(finding.span.path) is None:
-        return finding
-
-    def placed(span: Span) -> Span:
-        cells = cells_of(span.path)
-        if cells is None:
-            return span
-        cell, line = cells.place(span.line)
-        end = line + (span.end_line - span.line) if span.end_line else 0
-        return dataclasses.replace(span, line=line, end_line=end, cell=cell)
-
-    own = placed(finding.span)
-    return dataclasses.replace(
-        finding,
-        span=own,
-        labels=tuple(Label(placed(label.span), label.role, label.text) for label in finding.labels),
-        noqa_line=finding.noqa_line + own.line - finding.span.line if finding.noqa_line else 0,
-        fix=None,
-    )

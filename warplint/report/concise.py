@@ -25,7 +25,7 @@ def _lines(report: Report, look: Look) -> Iterator[str]:
         if not report.verification.programs and not report.verification.errors:
             yield words.NOTHING_RUN
         for check in report.verification.unexplained:
-            yield f"{check.path}:{check.line}:1: {words.WRONG}: {words.gradient(check)}"
+            yield f"{check.span.file}:{check.line}:1: {words.WRONG}: {words.gradient(check)}"
         yield from (f"error: {error}" for error in report.verification.errors)
         for program in report.verification.programs:
             if program.problem:

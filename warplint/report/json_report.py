@@ -98,9 +98,11 @@ def _gradient(check: GradientCheck) -> dict[str, Any]:
     return {
         "leaf": check.leaf,
         "path": check.path,
+        **({"cell": check.cell} if check.cell else {}),
         "line": check.line,
         "backward": check.backward,
         "backward_path": check.backward_path,
+        **({"backward_cell": check.backward_cell} if check.backward_cell else {}),
         "backward_line": check.backward_line,
         "status": check.status,
         "ad": check.ad,
@@ -120,6 +122,7 @@ def _signature(shown: SignatureShown) -> dict[str, Any]:
         "factor": shown.factor,
         "operation": shown.operation,
         "path": shown.path,
+        **({"cell": shown.cell} if shown.cell else {}),
         "line": shown.line,
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from warplint.finding import Applicability, Finding, Severity
+from warplint.finding import Applicability, Finding, Severity, Span
 from warplint.rule import Rule
 
 
@@ -17,7 +17,8 @@ from warplint.rule import Rule
 class SignatureShown:
     """The class of a wrong gradient: its ``name`` (``zero``, ``factor`` …) and the measurement that tells it, in words.
 
-    ``factor`` is the multiple where it is one; ``operation`` at ``path``, ``line`` what it begins with, if anything.
+    ``factor`` is the multiple where it is one; ``operation`` at ``path``, ``line`` (in a notebook, of ``cell``) what it
+    begins with, if anything.
     ``right``: it is said of a gradient that is right, and worth a line all the same.
     """
 
@@ -28,6 +29,7 @@ class SignatureShown:
     path: str = ""
     line: int = 0
     right: bool = False
+    cell: int = 0
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class GradientCheck:
     """One leaf's gradient against finite differences. ``status``: ``pass``, ``fail``, ``flat`` or ``inconclusive``.
 
     ``backward`` counts the backward calls that gave this leaf a gradient, from 1, and ``backward_line`` is where this
-    one stands (in ``backward_path``); 0 where nothing is known of it. ``repeated``: there are several.
+    one stands (in ``backward_path``); 0 where nothing is known of it. ``repeated``: there are several. ``cell`` and
+    ``backward_cell``: in a notebook, the cells in which the lines are counted.
     ``unexplained``: it is wrong, and no confirmed finding says by what; then it is something to report by itself.
     """
 
@@ -54,6 +57,13 @@ class GradientCheck:
     backward_line: int = 0
     repeated: bool = False
     signature: SignatureShown | None = None
+    cell: int = 0
+    backward_cell: int = 0
+
+    @property
+    def span(self) -> Span:
+        """Where the leaf was made."""
+        return Span(self.path, self.line, cell=self.cell)
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def _wrong(check: GradientCheck) -> dict[str, Any]:
     """A gradient that is wrong without a finding that says by what."""
     result: dict[str, Any] = {"ruleId": words.WRONG, "level": "error", "message": {"text": words.gradient(check)}}
     if check.path:
-        result["locations"] = [_location(Span(check.path, check.line, 1))]
+        result["locations"] = [_location(check.span)]
     return result
 
 

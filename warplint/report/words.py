@@ -71,8 +71,10 @@ def gradient(check: GradientCheck) -> str:
     """One line for a leaf."""
     values = figures({"ad": check.ad, "fd": check.fd, "relative_error": check.relative_error})
     told = "; ".join(part for part in (values, check.reason) if part)
-    which = f", iteration {check.backward}, backward in line {check.backward_line}" if check.repeated else ""
-    line = f"gradient of `{check.leaf}` ({check.path}:{check.line}{which}) {_STATUS.get(check.status, check.status)}"
+    backward = f"cell {check.backward_cell}, " if check.backward_cell else ""
+    which = f", iteration {check.backward}, backward in {backward}line {check.backward_line}" if check.repeated else ""
+    place = f"{check.span.file}:{check.line}{which}"
+    line = f"gradient of `{check.leaf}` ({place}) {_STATUS.get(check.status, check.status)}"
     return f"{line}: {told}" if told else line
 
 

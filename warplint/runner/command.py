@@ -11,9 +11,10 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from warplint.notebook import SUFFIX as NOTEBOOK
 from warplint.runner.protocol import Entry, EntryKind
 
 
@@ -25,7 +26,8 @@ class CommandError(ValueError):
 class Command:
     """A user's command, taken apart. ``interpreter_options`` are those before the program (``-u``, ``-W error`` …).
 
-    ``interpreter`` is None where the command names none of its own (``python``, a console script).
+    ``interpreter`` is None where the command names none of its own (``python``, a console script). ``folder``: where
+    it runs, if not where warplint was started. ``texts``: what is run in the place of files (absolute paths).
     """
 
     shown: str
@@ -33,6 +35,8 @@ class Command:
     interpreter: str | None = None
     interpreter_options: tuple[str, ...] = ()
     environment: Mapping[str, str] | None = None
+    folder: str | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 _SHELL = frozenset({"&&", "||", ";", "|", "&", ">", ">>", "<", "2>&1"})
@@ -59,12 +63,31 @@ def parse(command: str | Sequence[str]) -> Command:
     if is_python(head):
         options, entry = _after_python(rest, shown)
         return Command(shown, entry, head if os.path.dirname(head) else None, options, environment)
+    if head.endswith(NOTEBOOK):
+        return replace(for_notebook(head), shown=shown)
     return Command(shown, _program(head, rest), None, (), environment)
 
 
 def for_script(path: str) -> Command:
     """The command that runs one file as it stands, without arguments."""
     return Command(shlex.join(["python", path]), Entry(EntryKind.SCRIPT, path))
+
+
+def for_notebook(path: str) -> Command:
+    """The command that runs a notebook's code cells from the first to the last, as ``jupyter`` does: in its folder.
+
+    Raises:
+        CommandError: the file cannot be read, or is no notebook.
+    """
+    from warplint.source import Unreadable, read  # most commands name no notebook
+
+    try:
+        text = read(path).text
+    except Unreadable as error:
+        raise CommandError(f"{path}: {error.message}") from error
+    file = os.path.abspath(path)
+    environment = {"MPLBACKEND": os.environ.get("MPLBACKEND", "agg")}  # no window of a plot waits to be closed
+    return Command(path, Entry(EntryKind.SCRIPT, file), None, (), environment, os.path.dirname(file), {file: text})
 
 
 def find_interpreter(wanted: str | None, environment: Mapping[str, str] = os.environ) -> str:

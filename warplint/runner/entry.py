@@ -14,7 +14,8 @@ import os
 import sys
 import sysconfig
 import traceback
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
 
@@ -61,6 +62,8 @@ class _Main:
     spec: ModuleSpec | None
     package: str | None
     argv0: str
+    given: Mapping[str, object] = field(default_factory=dict)
+    """Names that it finds defined."""
 
 
 def prepare_path(entry: Entry) -> None:
@@ -88,6 +91,7 @@ def start(entry: Entry) -> Ending:
     sys.argv[:] = [main.argv0, *entry.arguments]
     module = ModuleType("__main__")
     module.__dict__.update(__builtins__=__builtins__, __spec__=main.spec, __package__=main.package)
+    module.__dict__.update(main.given)
     if main.file is not None:
         module.__dict__.update(__file__=main.file, __loader__=SourceFileLoader("__main__", main.file))
     sys.modules["__main__"] = module
@@ -123,7 +127,21 @@ def _script(target: str) -> _Main:
             source = replaced.encode()
     except OSError as error:
         raise NotStartable(f"cannot read {target}: {error.strerror}") from error
-    return _Main(compile(source, path, "exec", dont_inherit=True), path, None, None, target)
+    given = {} if replaced is None else _given(path)
+    return _Main(compile(source, path, "exec", dont_inherit=True), path, None, None, target, given)
+
+
+def _given(path: str) -> Mapping[str, object]:
+    """What a notebook finds defined, as IPython would have it; a file of Python finds nothing."""
+    from warplint.notebook import SUFFIX  # no program but a notebook needs it
+
+    return {"display": _display} if path.endswith(SUFFIX) else {}
+
+
+def _display(*objects: object, **how: object) -> None:
+    """Shows as text what IPython would show as a picture."""
+    for each in objects:
+        print(each)
 
 
 def _module(name: str) -> _Main:

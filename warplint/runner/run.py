@@ -46,7 +46,7 @@ class RunOptions:
     """How children are run.
 
     ``python``: the user's interpreter (None: the active environment's). ``device``: redirect every device request
-    there. ``limits``: per child. ``folder``: its working directory (default: where warplint was started). ``cache``:
+    there. ``limits``: per child. ``folder``: its working directory (default: the command's). ``cache``:
     an isolated kernel cache; None uses the user's own, which is then never cleared. ``texts``: files that are to have
     another text in this run; ``config``: options of ``wp.config`` that are assigned before the program begins (where
     builds are counted). ``iterations``: complete iterations after which a run is stopped, ``horizon``: backward calls
@@ -99,7 +99,7 @@ def _run(
         write_request(request, str(asked))
         arguments = [interpreter, *flags, str(PACKAGE / "runner" / "bootstrap.py"), str(asked)]
         environment = _environment(command, options, folder)
-        ended, tail = supervise(arguments, environment, options.folder or os.getcwd(), options.limits, options.tick)
+        ended, tail = supervise(arguments, environment, _folder(command, options), options.limits, options.tick)
         records = answers.read(Path(request.records))
         children = tuple(answers.read(path) for path in sorted(folder.glob(CHILD_RECORDS.format("*"))))
         crash = Path(request.crash)
@@ -127,6 +127,7 @@ def _broke(ended: Exit) -> bool:
 def _request(
     command: Command | None, kernels: tuple[KernelTarget, ...], options: RunOptions, purpose: Purpose, folder: Path
 ) -> Request:
+    texts = command.texts if command is not None else {}
     return Request(
         purpose=purpose,
         records=str(folder / "records.jsonl"),
@@ -143,9 +144,13 @@ def _request(
         seed=options.seed,
         iterations=options.iterations,
         horizon=options.horizon,
-        texts={os.path.realpath(path): text for path, text in options.texts.items()},
+        texts={os.path.realpath(path): text for path, text in {**texts, **options.texts}.items()},
         config=dict(options.config),
     )
+
+
+def _folder(command: Command | None, options: RunOptions) -> str:
+    return options.folder or (command.folder if command is not None else None) or os.getcwd()
 
 
 def _environment(command: Command | None, options: RunOptions, folder: Path) -> Mapping[str, str]:

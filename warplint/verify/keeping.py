@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from warplint.report import words
@@ -27,7 +27,7 @@ def keep_scripts(runs: Iterable[tuple[Command, Evidence]], folder: str) -> str:
     Raises:
         OSError: the folder cannot be written.
     """
-    scripts = [script for command, evidence in runs for script in _scripts(command, evidence)]
+    scripts = [script for command, evidence in runs for script in _scripts(command, evidence, folder)]
     missing = sum(gradient.repetition is None for _, evidence in runs for gradient in evidence.gradients)
     Path(folder).mkdir(parents=True, exist_ok=True)
     for number, (name, text) in enumerate(scripts, 1):
@@ -40,23 +40,35 @@ def keep_scripts(runs: Iterable[tuple[Command, Evidence]], folder: str) -> str:
     )
 
 
-def _scripts(command: Command, evidence: Evidence) -> Iterator[tuple[str, str]]:
+def _scripts(command: Command, evidence: Evidence, folder: str) -> Iterator[tuple[str, str]]:
+    written = {os.path.realpath(path): _module_in(folder, path, text) for path, text in command.texts.items()}
     for gradient in evidence.gradients:
         if gradient.repetition is not None and gradient.allocated:
             name = re.sub(r"\W+", "_", gradient.leaf).strip("_") or "leaf"
-            yield f"{name}_{gradient.status.value}", _script(command, gradient)
+            yield f"{name}_{gradient.status.value}", _script(command, gradient, written)
 
 
-def _script(command: Command, gradient: Gradient) -> str:
+def _module_in(folder: str, path: str, text: str) -> str:
+    """A file with what a notebook's cells are, which the scripts run in its place; its path."""
+    file = Path(folder, Path(path).stem).with_suffix(".py").resolve()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def _script(command: Command, gradient: Gradient, written: Mapping[str, str]) -> str:
     again = gradient.repetition
     assert again is not None
     path, line, _ = gradient.allocated[-1]
+    target, made = command.entry.target, os.path.realpath(path)
     measured = {
         "kind": command.entry.kind.value,
-        "target": command.entry.target,
+        "target": written.get(os.path.realpath(target), target),
+        "notebook": bool(written),
+        "beside": os.path.dirname(os.path.abspath(target)),
         "arguments": list(command.entry.arguments),
-        "folder": os.getcwd(),
-        "path": os.path.realpath(path),
+        "folder": command.folder or os.getcwd(),
+        "path": written.get(made, made),
         "line": line,
         "array": again.array,
         "backward": again.backward,

@@ -15,10 +15,11 @@ import sys
 from typing import Any
 
 MEASURED: dict[str, Any] = {}
-"""``kind``, ``target``, ``arguments``, ``folder``: the program. ``path``, ``line``, ``array``: where the array with a
-gradient is made, and how many such were made there before. ``entered``: it is moved when so many tapes were entered
-before; none: as soon as it is made. ``backward``: so many backward calls come before the one that counts. ``move``:
-index and amount for each number of the array that moves. ``step``: how far."""
+"""``kind``, ``target``, ``arguments``, ``folder``: the program; ``beside``: where a script's imports lie; ``notebook``:
+whether it was one. ``path``, ``line``, ``array``: where the array with a gradient is made, and how many such were made
+there before. ``entered``: it is moved when so many tapes were entered before; none: as soon as it is made.
+``backward``: so many backward calls come before the one that counts. ``move``: index and amount for each number of the
+array that moves. ``step``: how far."""
 
 
 def main() -> None:
@@ -47,8 +48,9 @@ def program(step: float) -> None:
     target, arguments = MEASURED["target"], MEASURED["arguments"]
     sys.argv[:] = [target, *arguments]
     if MEASURED["kind"] == "script":
-        sys.path[0] = os.path.dirname(os.path.abspath(target))
-        runpy.run_path(target, run_name="__main__")
+        sys.path[0] = MEASURED["beside"]
+        given = {"display": print} if MEASURED["notebook"] else {}
+        runpy.run_path(target, given, run_name="__main__")
     elif MEASURED["kind"] == "module":
         sys.path[0] = os.getcwd()
         runpy.run_module(target, run_name="__main__", alter_sys=True)

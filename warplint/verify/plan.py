@@ -14,7 +14,7 @@ from warplint.imports import ImportClosure, imported_names
 from warplint.names import absolute_module
 from warplint.notebook import SUFFIX as NOTEBOOK
 from warplint.project import Module, Project
-from warplint.runner.command import Command, CommandError, for_script, parse
+from warplint.runner.command import Command, CommandError, for_notebook, for_script, parse
 from warplint.runner.protocol import Entry, EntryKind, KernelTarget
 from warplint.source import Unreadable
 from warplint.verify.declared import draws_of
@@ -56,9 +56,6 @@ def plan(
     flagged = frozenset(os.path.realpath(finding.span.path) for finding in findings)
     chosen, errors = [], []
     for path in found.files:
-        if path.endswith(NOTEBOOK):
-            errors += [f"{path}: a notebook is not run; export it (jupyter nbconvert --to script)"]
-            continue
         module = _parsed(path, project)
         if module is None or os.path.basename(path) in NEVER_RUN:
             continue
@@ -215,8 +212,8 @@ def _function_at(tree: ast.Module, line: int) -> ast.FunctionDef | None:
 
 
 def _importable(module: Module, project: Project) -> bool:
-    """Whether the file can be imported for a kernel of its without running a program."""
-    return _has_main_guard(module.tree) or not is_program(module, project)
+    """Whether the file can be imported for a kernel of its without running a program; a notebook cannot be at all."""
+    return not module.path.endswith(NOTEBOOK) and (_has_main_guard(module.tree) or not is_program(module, project))
 
 
 def _parsed(path: str, project: Project) -> Module | None:
@@ -240,7 +237,9 @@ def _import_root(module: Module) -> Path:
 
 
 def _script(path: str, module: Module) -> Command:
-    """``python FILE``, or ``python -m`` for a file of a package that imports relatively."""
+    """``python FILE``, or ``python -m`` for a file of a package that imports relatively; a notebook as it stands."""
+    if path.endswith(NOTEBOOK):
+        return for_notebook(path)
     relative = any(isinstance(node, ast.ImportFrom) and node.level for node in _top_level(module.tree))
     if not relative or "." not in module.name:
         return for_script(path)
