@@ -15,7 +15,7 @@ from warplint.discovery import discover
 from warplint.finding import Severity, Status
 from warplint.proof import Repair
 from warplint.report.model import GradientCheck
-from warplint.verify.records import GradientStatus, Note, Program, to_json
+from warplint.verify.records import GradientStatus, Note, Program, Signature, SignatureKind, to_json
 from warplint.verify.session import gradcheck, verify
 
 
@@ -63,6 +63,20 @@ def test_a_confirmed_finding_with_its_gradient_and_program(answered):
         "",
     )
     assert result.judged
+
+
+def test_places_in_reasons_and_signatures_are_shown_as_those_of_findings_are(answered):
+    path = answered.path
+    signature = Signature(SignatureKind.NOT_FINITE, f"inf, first made by the adjoint of `lin` ({path}:9)", at=())
+    failed = replace(gradient(path, GradientStatus.FAIL), signature=signature, reason=f"no snapshot at {path}:11")
+    result, _ = answered(*trace(path), failed, ran(), Note("hint", f"see /elsewhere/lib.py:3 and {path}:4"))
+    (check,) = result.gradients
+    assert check.signature is not None
+    assert (check.signature.text, check.reason) == (
+        "inf, first made by the adjoint of `lin` (prog.py:9)",
+        "no snapshot at prog.py:11",
+    )
+    assert result.programs[0].notes == ("see /elsewhere/lib.py:3 and prog.py:4",)
 
 
 def test_a_problem_of_the_program_is_told_and_the_findings_are_not_reached(answered):

@@ -32,6 +32,7 @@ from warplint.verify.evidence import Evidence
 from warplint.verify.keeping import keep_scripts
 from warplint.verify.plan import kernel_targets, plan, reaches
 from warplint.verify.records import Gradient, GradientStatus, KernelCheck, Note, Signature, SignatureKind
+from warplint.verify.shown_places import with_shown_places
 from warplint.verify.trace_of import Recorded, recorded_trace
 from warplint.verify.verdicts import Measurements, judge
 
@@ -173,7 +174,7 @@ class _Session:
         found = tuple(apply_rules(_interpretation(recorded), settings, self.rules))
         trouble = [f"{result.command}: {each.message}" for each in found if each.code.startswith(OWN_WORK)]
         findings = tuple(each for each in found if not each.code.startswith(OWN_WORK))
-        return Evidence(result, recorded, findings), trouble
+        return Evidence(with_shown_places(result, recorded.places), recorded, findings), trouble
 
     def _alone(self, asked: Iterable[Finding], runs: Sequence[Evidence]) -> RunResult | None:
         """Check by itself every kernel with a finding of which no run checked a launch."""
