@@ -10,11 +10,11 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from warplint.config import ConfigError
+from warplint.dataclass import dataclass
 from warplint.finding import Finding
 
 VERSION = 1

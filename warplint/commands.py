@@ -7,12 +7,13 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warplint import baseline, catalogue, config
 from warplint.config import Settings
+from warplint.dataclass import dataclass
 from warplint.discovery import Discovered, discover
 from warplint.finding import CELL, Applicability, Finding, Severity, Source, Status
 from warplint.notebook import SUFFIX as NOTEBOOK

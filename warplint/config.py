@@ -12,10 +12,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from warplint.dataclass import dataclass
 from warplint.finding import Severity
 
 if sys.version_info >= (3, 11):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warplint.config import Settings
+from warplint.dataclass import dataclass
 from warplint.notebook import SUFFIX as NOTEBOOK
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.proof import Experiment
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from warplint.cache import Cache, default_folder, fingerprint
 from warplint.catalogue import catalogue, pack_folders
 from warplint.config import Settings, check_codes, load
+from warplint.dataclass import dataclass
 from warplint.source import SourceFile
 
 if TYPE_CHECKING:

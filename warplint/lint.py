@@ -8,12 +8,13 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from warplint.cache import Cache
 from warplint.config import Settings
+from warplint.dataclass import dataclass
 from warplint.finding import Finding, Severity
 from warplint.hygiene.unreadable import UNREADABLE, failed, unreadable
 from warplint.imports import ImportClosure, closure_of

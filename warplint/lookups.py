@@ -8,10 +8,10 @@ Such questions are known only afterwards. They are kept with the result, and ask
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warplint.dataclass import dataclass
 from warplint.source import Unreadable
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from warplint.dataclass import dataclass
 
 WARP = "warp"
 

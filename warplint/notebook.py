@@ -11,8 +11,9 @@ import ast
 import bisect
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from warplint.dataclass import dataclass
 
 SUFFIX = ".ipynb"
 

@@ -12,10 +12,11 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
+from warplint.dataclass import dataclass
 from warplint.finding import Span
 from warplint.names import ImportTable, absolute_module, import_lines
 from warplint.rings import rings

@@ -6,9 +6,9 @@ import enum
 import inspect
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from warplint.dataclass import dataclass
 from warplint.finding import Finding, Severity, Source
 from warplint.proof import BuildHarm, Draw, Experiment, Repair, TapeClaim
 

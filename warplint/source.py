@@ -14,10 +14,10 @@ import re
 import tokenize
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from warplint.dataclass import dataclass
 from warplint.finding import Span
 from warplint.notebook import SUFFIX as NOTEBOOK
 from warplint.notebook import Cells, NotANotebook, python_of

@@ -12,8 +12,8 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.finding import Finding
 from warplint.source import SourceFile, Unreadable
 

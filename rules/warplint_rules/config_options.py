@@ -6,7 +6,8 @@ The deadlines have been the same since 1.13; an option that a version does not h
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from warplint.dataclass import dataclass
 
 
 class Deadline(enum.Enum):

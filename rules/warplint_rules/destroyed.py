@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.finding import Finding, Role, Severity, Span
 from warplint.kernels.summary import KernelFaultKind, StoreKind
 from warplint.rule import Rule

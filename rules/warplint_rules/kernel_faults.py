@@ -7,8 +7,8 @@ and the result matters to the loss. A kernel that nobody differentiates so is in
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.finding import Anchor, Finding, Label, Role, Severity, Span
 from warplint.kernels.summary import KernelFault, KernelFaultKind
 from warplint.rule import Context, Rule

@@ -8,10 +8,10 @@ processes build, or that is built again because the cache was cleared, is needle
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from warplint.builds.observe import RunSeen
 from warplint.builds.why import Explained, explained, family
+from warplint.dataclass import dataclass
 
 
 @dataclass(frozen=True)

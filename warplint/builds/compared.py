@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from warplint.builds.document import Recorded
 from warplint.builds.figures import Spread
+from warplint.dataclass import dataclass
 
 FEWEST_SAMPLES = 3
 """Below this, a median absolute deviation says nothing of the noise."""

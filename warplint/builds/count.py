@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from warplint.builds.remedy import harm_of, remedied
 from warplint.builds.why import Cause, CauseKind, built_again, explained_loads
+from warplint.dataclass import dataclass
 from warplint.finding import Finding
 from warplint.project import Project
 from warplint.proof import BuildHarm

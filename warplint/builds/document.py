@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from warplint import __version__
@@ -14,6 +13,7 @@ from warplint.builds.figures import Figures, figures
 from warplint.builds.measure import Measurement, Sample
 from warplint.builds.observe import ProcessSeen, RunSeen
 from warplint.builds.why import Cause, Explained, defeated, of_run
+from warplint.dataclass import dataclass
 
 SCHEMA = 1
 KIND = "builds"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from warplint.builds.measure import Sample
 from warplint.builds.observe import RunSeen
+from warplint.dataclass import dataclass
 from warplint.verify.records import ModuleLoad
 
 

@@ -6,9 +6,9 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from warplint.builds.observe import Invocation, RunSeen, observe, problems
+from warplint.dataclass import dataclass
 from warplint.report.words import counted
 from warplint.runner.process import Exit, Limits
 

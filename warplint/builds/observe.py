@@ -9,9 +9,9 @@ import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from warplint.dataclass import dataclass
 from warplint.runner import answers
 from warplint.runner.command import CommandError, find_interpreter, is_assignment, is_python
 from warplint.runner.process import Exit, Limits, accompany

@@ -9,9 +9,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from warplint.builds.observe import ProcessSeen, RunSeen
+from warplint.dataclass import dataclass
 from warplint.verify.records import (
     CacheClearedSeen,
     ConfigSeen,

@@ -7,9 +7,11 @@ when there is an edit to make: libcst takes as long to import as a whole run wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import libcst as cst
+
+from warplint.dataclass import dataclass
 
 _MODULE = cst.Module([])
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
+from warplint.dataclass import dataclass
 from warplint.finding import Applicability, Edit, Finding, Fix, KeywordChange, Span
 from warplint.fix.text import LINE_END, edited_range, line_ranges
 from warplint.source import SourceFile, Unreadable, character_column

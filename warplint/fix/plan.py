@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.finding import Applicability, Edit, Finding
 from warplint.fix.edits import SourceOf
 from warplint.fix.text import applied, edited_range, line_ranges

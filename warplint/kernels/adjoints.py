@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.syntax import walk
 
 

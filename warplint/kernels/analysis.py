@@ -14,8 +14,9 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.finding import Span
 from warplint.kernels import types
 from warplint.kernels.dead_stores import bury

@@ -10,9 +10,10 @@ import enum
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from warplint.dataclass import dataclass
 
 
 class Derivative(enum.Enum):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.kernels.types import Kind, Type
 
 _identities = itertools.count()

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from warplint.dataclass import dataclass
 from warplint.finding import Span
 from warplint.kernels import types
 from warplint.kernels.arithmetic import Value, applied, single

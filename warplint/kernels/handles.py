@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.kernels.arithmetic import Value
 from warplint.kernels.contents import UNSEEN, Contents, Index, Unseen, element, put
 from warplint.kernels.types import Kind, Type

@@ -11,8 +11,9 @@ import ast
 import dataclasses
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.kernels.summary import Cut, PointKind, StoreKind
 from warplint.kernels.values import Value, members, union
 

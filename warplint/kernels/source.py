@@ -10,8 +10,10 @@ import ast
 import enum
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
+
+from warplint.dataclass import dataclass
 
 
 class Unknown(enum.Enum):

@@ -12,8 +12,9 @@ parameter. Statement numbers (``order``) rise along the body.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.finding import Span
 from warplint.kernels.source import KernelSource
 

@@ -12,8 +12,8 @@ import enum
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.kernels.source import Builtin, Constant, Scope, Struct, TypeAlias
 from warplint.names import dotted
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.finding import Span
 from warplint.kernels.source import Builtin, Constant, Function, KernelSource, Scope
 from warplint.names import dotted

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
+from warplint.dataclass import dataclass
 from warplint.finding import Finding, Span
 from warplint.report.look import Look
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TextIO
+
+from warplint.dataclass import dataclass
 
 LinesOf = Callable[[str], tuple[str, ...]]
 """The source lines of a file, without their ends; empty where it cannot be read."""

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.finding import Applicability, Finding, Severity, Span
 from warplint.rule import Rule
 

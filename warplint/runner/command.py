@@ -11,9 +11,10 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from warplint.dataclass import dataclass
 from warplint.notebook import SUFFIX as NOTEBOOK
 from warplint.runner.protocol import Entry, EntryKind
 

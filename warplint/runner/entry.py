@@ -15,10 +15,11 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
 
+from warplint.dataclass import dataclass
 from warplint.runner import overlay
 from warplint.runner.protocol import Entry, EntryKind
 from warplint.verify.records import Place

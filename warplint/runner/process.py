@@ -13,10 +13,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import IO
 
+from warplint.dataclass import dataclass
 from warplint.runner import memory_limit
 from warplint.runner.protocol import RUN_VARIABLE
 

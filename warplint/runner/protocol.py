@@ -40,9 +40,10 @@ import enum
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from warplint.dataclass import dataclass
 from warplint.proof import Draw
 from warplint.verify.records import to_json
 

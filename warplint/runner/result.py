@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+from warplint.dataclass import dataclass
 from warplint.runner import memory_limit
 from warplint.runner.process import MEMORY, Exit
 from warplint.runner.protocol import Purpose

@@ -9,9 +9,10 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from warplint.dataclass import dataclass
 from warplint.runner import answers
 from warplint.runner.command import Command, find_interpreter
 from warplint.runner.process import Exit, Limits, Tick, supervise

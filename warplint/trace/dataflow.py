@@ -6,10 +6,10 @@ One object per trace, handed to every rule; each derived fact is computed once, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from warplint.dataclass import dataclass
 from warplint.kernels.summary import KernelFault, StoreKind
 from warplint.trace.events import Backward, GradRead, HostRead, Kernel, KernelDeclared, Opaque, OptimiserStep, Trace
 from warplint.trace.flow.assigned_gradients import AssignedGradient, assigned_gradients

@@ -12,9 +12,10 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from warplint.dataclass import dataclass
 from warplint.finding import Source, Span
 
 if TYPE_CHECKING:

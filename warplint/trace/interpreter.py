@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import partial
 
+from warplint.dataclass import dataclass
 from warplint.finding import Source
 from warplint.project import Module, Project
 from warplint.source import Unreadable

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+
+from warplint.dataclass import dataclass
 
 
 @dataclass(frozen=True)

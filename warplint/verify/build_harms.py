@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from warplint.builds.count import Builds
+from warplint.dataclass import dataclass
 from warplint.finding import Finding, Status
 from warplint.proof import BuildHarm
 from warplint.report import words

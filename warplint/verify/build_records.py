@@ -7,8 +7,10 @@ but the standard library. ``records.py`` has them too, and says how they travel.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from warplint.dataclass import dataclass
 
 Place = tuple[str, int, str]
 

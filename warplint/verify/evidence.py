@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
+from warplint.dataclass import dataclass
 from warplint.finding import Finding, Role, Span
 from warplint.proof import Repair
 from warplint.runner.result import RunResult

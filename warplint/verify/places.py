@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from warplint.dataclass import dataclass
 from warplint.finding import Span
 from warplint.project import Module, Project
 from warplint.source import Unreadable

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from warplint.dataclass import dataclass
 from warplint.discovery import Discovered
 from warplint.finding import Finding
 from warplint.imports import ImportClosure, imported_names

@@ -10,9 +10,10 @@ allocation: an address that is handed out again is a new memory.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from warplint.dataclass import dataclass
 from warplint.proof import Draw, Repair
 from warplint.verify.build_records import CacheClearedSeen as CacheClearedSeen
 from warplint.verify.build_records import ConfigSeen as ConfigSeen

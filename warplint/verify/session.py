@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from warplint import catalogue
 from warplint.builds.count import Builds, Comparison, compare
 from warplint.config import Settings
+from warplint.dataclass import dataclass
 from warplint.discovery import Discovered
 from warplint.finding import Finding, Status, Verdict
 from warplint.lint import judge as apply_rules

@@ -7,8 +7,8 @@ sides import this module, so it uses the standard library alone.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.verify.build_records import Place
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import singledispatchmethod
 
+from warplint.dataclass import dataclass
 from warplint.finding import Source, Span
 from warplint.kernels.analysis import summarise
 from warplint.kernels.file_scope import FileScope

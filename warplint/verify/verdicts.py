@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from warplint.builds.count import Comparison
+from warplint.dataclass import dataclass
 from warplint.finding import Finding, Severity, Source, Span, Status, Verdict
 from warplint.proof import Experiment, TapeClaim
 from warplint.verify.adjoint_verdicts import by_adjoint_check

@@ -7,8 +7,8 @@ adjoint replaces the sum by its own part (measured on 1.12, 1.13 and 1.16; from 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.kernels.summary import StoreKind
 from warplint.trace.events import Array, Copy
 from warplint.trace.flow.operations import Step

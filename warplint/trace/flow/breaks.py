@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from warplint.dataclass import dataclass
 from warplint.finding import Source
 from warplint.kernels.summary import StoreKind
 from warplint.trace.events import Alias, Array, Copy, Event, HostRead, HostWrite, Launch, Memory, Opaque

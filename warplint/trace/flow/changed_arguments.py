@@ -10,8 +10,8 @@ import dataclasses
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.kernels.summary import KernelSummary
 from warplint.trace.events import Binding, Launch, Rebound, Slot, Trace
 from warplint.trace.flow.operations import NeededRead, Operation, Step, SummaryOf

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.kernels.summary import Cut, KernelFault, KernelFaultKind
 from warplint.trace.events import Array, Event, Launch, Memory
 from warplint.trace.flow.operations import Operation, Step, has_gradient

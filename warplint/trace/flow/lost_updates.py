@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.trace.events import Backward, Copy, Event, Launch, Memory, OptimiserStep, Trace
 from warplint.trace.flow.operations import Operation
 from warplint.trace.flow.recordings import Recording

@@ -7,8 +7,9 @@ after it was changed. So the question whether an assignment comes too late is on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.finding import Span
 from warplint.trace.events import (
     ConfigSet,

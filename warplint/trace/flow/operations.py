@@ -11,9 +11,10 @@ which reads ``x.grad`` and writes ``x``, does not make ``x`` depend on what the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from warplint.dataclass import dataclass
 from warplint.kernels.source import KernelSource
 from warplint.kernels.summary import Cut, KernelSummary, Need, Store, StoreKind
 from warplint.trace.events import Alias, Array, Copy, Event, HostWrite, Kernel, Launch, Memory, Trace

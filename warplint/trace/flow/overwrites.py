@@ -11,8 +11,8 @@ import enum
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.kernels.summary import KernelFaultKind, Store, StoreKind
 from warplint.trace.events import Alias, Array, Copy, Event, HostWrite, Launch, Moved
 from warplint.trace.flow.operations import FILLS, NUMPY_STORE, NeededRead, Operation, Step, active_tape, recorded_on

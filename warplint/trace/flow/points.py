@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.finding import Span
 from warplint.kernels import types
 from warplint.kernels.arithmetic import single

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.kernels.summary import Cut, StoreKind
 from warplint.trace.events import Array, Copy, Memory
 from warplint.trace.flow.operations import Step, active_tape, differentiated, has_gradient

@@ -8,9 +8,10 @@ A tape holds what was recorded since it was made or reset; ``backward`` walks al
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
+from warplint.dataclass import dataclass
 from warplint.kernels.summary import StoreKind
 from warplint.trace.events import (
     Backward,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.kernels.summary import StoreKind
 from warplint.trace.events import Array, Copy, Launch, Memory, TapeEntered
 from warplint.trace.flow.operations import Operation, Step, recorded_on

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.finding import Source
 from warplint.kernels.summary import StoreKind
 from warplint.trace.events import (

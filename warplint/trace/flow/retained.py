@@ -7,8 +7,8 @@ A store's adjoint takes the destination's gradient and clears it, so that the st
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.kernels.summary import StoreKind
 from warplint.trace.events import Memory
 from warplint.trace.flow.operations import Step

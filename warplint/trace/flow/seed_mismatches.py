@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.trace.events import Array, Backward, GradWrite, Memory, Reduction, Trace
 from warplint.trace.flow.recordings import Recording
 

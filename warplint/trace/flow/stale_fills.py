@@ -9,8 +9,8 @@ reader is linear (measured). A clearing kernel on the tape consumes the gradient
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.trace.events import HostWrite
 from warplint.trace.flow.operations import FILLS, NUMPY_STORE, Step
 from warplint.trace.flow.reachability import Reach

@@ -8,8 +8,8 @@ influence of a leaf through the earlier window is lost: the gradient is that of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.kernels.summary import StoreKind
 from warplint.trace.events import Array, Event, GradRead, HostWrite, Memory, OptimiserStep
 from warplint.trace.flow.operations import Step, has_gradient, recorded_on

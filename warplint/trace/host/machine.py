@@ -10,9 +10,10 @@ import ast
 import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
+from warplint.dataclass import dataclass
 from warplint.kernels.source import Scope
 from warplint.kernels.summary import KernelSummary
 from warplint.project import Module, Project

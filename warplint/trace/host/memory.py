@@ -6,8 +6,9 @@ A memory is counted in rows of its first dimension. A handle covers a range of r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.trace import events
 from warplint.trace.events import UNKNOWN_EXTENT, WHOLE, Alias, Extent, Moved
 from warplint.trace.host.values import NO_SOURCES, Class, Instance, UnknownValue, Value

@@ -10,8 +10,8 @@ import ast
 import bisect
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.project import Module
 from warplint.syntax import walk
 from warplint.trace.events import Interlude

@@ -10,10 +10,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from warplint.dataclass import dataclass
 from warplint.finding import Span
 from warplint.project import Module
 from warplint.trace import events

@@ -8,9 +8,9 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from warplint.dataclass import dataclass
 from warplint.verify.records import Place
 
 

@@ -16,9 +16,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from warplint.dataclass import dataclass
 from warplint.verify.build_records import KernelContent, ModuleLoad, Place
 from warplint.verify.engine.recording.user_frames import called_by_user, is_user_file, user_stack
 

@@ -8,8 +8,8 @@ kink.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.ladder import Ladder, Sample, Side
 
 ONE_SIDES = (Side.FORWARD, Side.BACKWARD)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from warplint.dataclass import dataclass
 
 Objective = Callable[[float], float]
 """The objective, summed in float64, with the leaf moved by ``step`` along a direction; 0 is the program's own point."""

@@ -6,12 +6,12 @@ was left alone; what carries it along was added to; and where anything else chan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.memory import Bytes, Contents, Memory
 from warplint.verify.engine.execution.operations import KernelCall
 from warplint.verify.engine.execution.views import FloatView

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.log import Log
 from warplint.verify.engine.execution.memory import Bytes, Memory, read_bytes
 from warplint.verify.engine.execution.views import FloatView

@@ -16,12 +16,12 @@ import struct
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.log import Log
 from warplint.verify.engine.execution.operations import BackwardBegin
 from warplint.verify.engine.execution.views import FloatView

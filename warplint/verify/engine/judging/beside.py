@@ -11,11 +11,11 @@ hull of the limits of gradients beside the point).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.directions import Floats, is_kinked, scales_of
 from warplint.verify.engine.differences.finite_difference import (
     DirectionVector,

@@ -9,12 +9,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.directions import DirectionVector, combine
 from warplint.verify.engine.differences.finite_difference import EPS32, OutOfBudget, judge_direction
 from warplint.verify.engine.differences.measure import Clock, Measurement

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.finite_difference import (
     EPS32,
     DirectionVector,

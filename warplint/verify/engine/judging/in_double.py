@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.measure import Clock, Measurement, otherwise
 from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.memory import Memory

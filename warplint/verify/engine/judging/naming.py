@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.memory import CodeStack
 from warplint.verify.engine.replaying.leaves import Leaf
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.proof import Repair
 from warplint.verify.engine.differences.finite_difference import OutOfBudget
 from warplint.verify.engine.differences.measure import FULL, LESS, Measurement, Measurer, inconclusive, otherwise, shown

@@ -7,11 +7,12 @@ of the others is lost in single precision. That the launch is affine is measured
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.finite_difference import EPS32, EPS64
 from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.memory import Contents, Range

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.finite_difference import OutOfBudget
 from warplint.verify.engine.differences.measure import LESS, Measurement, Measurer, inconclusive
 from warplint.verify.engine.execution.memory import Memory

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.proof import Repair
 from warplint.verify.engine.differences.directions import DirectionVector, is_kinked
 from warplint.verify.engine.execution.operations import HostWrite, KernelCall, NativeCall

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.proof import Repair
 from warplint.verify.engine.differences.directions import is_kinked, wants_one_sided
 from warplint.verify.engine.differences.measure import Measurement, place

@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.measure import Clock
 from warplint.verify.engine.execution.log import Log
 from warplint.verify.engine.execution.memory import Memory

@@ -7,11 +7,11 @@ in one place: what it added to the array goes into an array of its own, at the t
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any
 
 import warp
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.kernels.rewriting import NotRewritable, defined, module_like, names_of, source_of
 
 wp: Any = warp

@@ -9,12 +9,13 @@ import importlib.util
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import warp
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.kernels.kernel_check import ArgumentCheck, weightiest
 from warplint.verify.engine.kernels.lone_kernel import check_each_draw
 from warplint.verify.engine.warp_functions import CustomAdjoint

@@ -8,12 +8,13 @@ import math
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import warp
 
+from warplint.dataclass import dataclass
 from warplint.proof import Draw
 from warplint.verify.engine.kernels.kernel_check import ArgumentCheck, State, check_operation, weightiest
 from warplint.verify.engine.kernels.made_inputs import MadeArray, MadeInputs, Unmakeable, make_inputs

@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.memory import CodeStack, Range
 from warplint.verify.engine.warp_modules import plain
 from warplint.verify.engine.warp_values import struct_fields

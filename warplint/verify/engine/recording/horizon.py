@@ -6,8 +6,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.runner.protocol import ITERATIONS
 from warplint.verify.engine.execution.log import Log
 from warplint.verify.engine.recording.waiting import awaits_a_reader

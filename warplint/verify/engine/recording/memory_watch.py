@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.log import Log
 from warplint.verify.engine.execution.memory import PADDING, CodeStack, Memory, Range
 from warplint.verify.engine.recording.user_frames import library_call, user_stack

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.proof import Repair
 from warplint.verify.engine.execution.accesses import Access, view_of
 from warplint.verify.engine.execution.memory import Bytes, Contents, Memory, Range

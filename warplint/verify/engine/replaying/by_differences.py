@@ -6,12 +6,12 @@ It shows what a gradient would be if the kernel's own adjoint were right, so tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.memory import Contents
 from warplint.verify.engine.execution.operations import KernelCall
 from warplint.verify.engine.execution.views import FloatView

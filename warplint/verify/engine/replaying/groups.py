@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.memory import Memory, Range
 from warplint.verify.engine.execution.operations import (
     BackwardBegin,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.accesses import gradient_view, view_of
 from warplint.verify.engine.execution.log import Log
 from warplint.verify.engine.execution.memory import Bytes, Memory, Range

@@ -8,8 +8,9 @@ it begins it. Only what is certain ends a life; what an operation may do besides
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.accesses import AccessTable, view_of
 from warplint.verify.engine.execution.log import Log
 from warplint.verify.engine.execution.memory import Memory

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.log import Log
 from warplint.verify.engine.execution.memory import Memory, Range
