@@ -7,7 +7,7 @@ the import: :meth:`EventLog.reserve` keeps the place, :meth:`EventLog.filling` f
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -17,11 +17,13 @@ E = TypeVar("E", bound=Event)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Mark:
+class Mark:
     """The place of a :class:`Moved` among the events."""
 
     seq: int
 
+
+Entry = Event | Mark
 
 class Slot:
     """A place among the events, with numbers kept free for what will fill it."""
@@ -30,6 +32,10 @@ class Slot:
         self.entries: list[Any] = []
         self.last = first
         self.end = first + count
+
+
+Place = tuple[Slot, int]
+"""A place in the log: how many entries a slot had."""
 
 
 _OVERFLOW = 1 << 60
@@ -58,8 +64,24 @@ class EventLog:
     def moved(self, stack: Stack, how: str) -> Moved:
         """A stamp for arrays that came under another name now."""
         number = self._next()
-        self._target.entries.append(_Mark(number))
+        self._target.entries.append(Mark(number))
         return Moved(number, stack, how)
+
+    def here(self) -> Place:
+        """Where the program is now, to ask later what happened :meth:`since`."""
+        return self._target, len(self._target.entries)
+
+    def since(self, place: Place) -> tuple[Entry, ...]:
+        """What happened since the program was there, in its order."""
+        slot, position = place
+        return tuple(_flattened(slot.entries[position:]))
+
+    def again(self, entry: Entry, numbers: dict[int, int], changed: Callable[[Event], Event]) -> Entry:
+        """Have something happen again now; ``numbers`` are those of what has already, by the old ones."""
+        numbers[entry.seq] = self._next()
+        new = Mark(numbers[entry.seq]) if isinstance(entry, Mark) else changed(_Renumbering(numbers).of(entry))
+        self._target.entries.append(new)
+        return new
 
     def _next(self) -> int:
         self.count += 1
@@ -98,32 +120,32 @@ class EventLog:
 
     def finished(self) -> tuple[Event, ...]:
         """All events, numbered in their order: numbers rise, with gaps, unless more came in than was kept free."""
-        flat = list(_flattened(self._root))
+        flat = list(_flattened(self._root.entries))
         if not self._overflow:
             return tuple(entry for entry in flat if isinstance(entry, Event))
         numbers = {entry.seq: position for position, entry in enumerate(flat, 1)}
         return tuple(map(_Renumbering(numbers).of, (entry for entry in flat if isinstance(entry, Event))))
 
 
-def _flattened(slot: Slot) -> Iterator[Any]:
-    for entry in slot.entries:
+def _flattened(entries: Iterable[Any]) -> Iterator[Any]:
+    for entry in entries:
         if isinstance(entry, Slot):
-            yield from _flattened(entry)
+            yield from _flattened(entry.entries)
         else:
             yield entry
 
 
 class _Renumbering:
-    """Gives events, and what they hold, their final numbers."""
+    """Gives events, and what they hold, other numbers; what has none of these keeps its own."""
 
     def __init__(self, numbers: Mapping[int, int]) -> None:
         self._numbers = numbers
         self._fields: dict[type[object], tuple[str, ...]] = {}
 
     def of(self, value: Any) -> Any:
-        """The event (or what it holds) with the final numbers."""
+        """The event (or what it holds) with the other numbers."""
         if isinstance(value, (Event, Moved)):
-            changes = {"seq": self._numbers[value.seq]}
+            changes = {"seq": self._numbers.get(value.seq, value.seq)}
             for name in self._fields_of(type(value)):
                 old = getattr(value, name)
                 if isinstance(old, (Array, tuple)):

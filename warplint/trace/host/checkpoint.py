@@ -33,6 +33,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     NumpyValue: ("contents", "sources", "memory"),
     KernelValue: ("described", "open_ended"),
     WarpModule: ("options", "contents", "loaded", "loaded_options", "revision"),
+    TapeValue: ("id",),
 }
 
 
@@ -122,21 +123,21 @@ class Checkpoint:
             if isinstance(value, (list, dict, set)):
                 self._containers.append((value, value.copy()))
                 todo.extend(value.values() if isinstance(value, dict) else value)
-            elif kind in _FIELDS:
+                continue
+            if kind in _FIELDS:
                 fields = {name: getattr(value, name) for name in _FIELDS[kind]}
                 self._fields.append(
                     (value, {n: v.copy() if isinstance(v, (dict, set)) else v for n, v in fields.items()})
                 )
-                if isinstance(value, ArrayValue):
-                    todo.append(value.memory)
-            else:
-                todo.extend(_parts(value))
+            todo.extend(_parts(value))
 
 
 def _parts(value: Any) -> list[Any]:
     """The mutable parts of a wrapped value."""
     if isinstance(value, Environment):
         return [value.variables] if value.parent is None else [value.variables, value.parent]
+    if isinstance(value, ArrayValue):
+        return [value.memory]
     if isinstance(value, (Instance, Record, TapeValue)):
         return [value.attributes]
     if isinstance(value, Class):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from warplint.trace.events import Interlude
 from warplint.trace.host.machine import Frame, Machine, Raised
 from warplint.trace.host.values import (
     External,
     Generator,
+    Graph,
     Instance,
     Record,
     Signal,
@@ -80,6 +80,7 @@ def _bind(machine: Machine, frame: Frame, item: ast.withitem, value: Value) -> N
 
 def _enter_value(machine: Machine, node: ast.expr, context: Value) -> tuple[Value, Value]:
     """What ``__enter__`` gives, and what has to be left at the end."""
+    from warplint.trace.host.warp_api.graphs import begin
     from warplint.trace.host.warp_api.tapes import enter_tape, new_tape
 
     if isinstance(context, TapeValue):
@@ -94,6 +95,8 @@ def _enter_value(machine: Machine, node: ast.expr, context: Value) -> tuple[Valu
             return context, context.tape
         return context, None
     if isinstance(context, Record):
+        if isinstance(graph := context.attributes.get("graph"), Graph):
+            begin(machine, graph)
         return context.attributes.get("__enter__", context), context
     if isinstance(context, UnknownValue) and _names_tape(node):
         tape = new_tape(machine)
@@ -111,14 +114,15 @@ def _names_tape(node: ast.expr) -> bool:
 
 
 def _leave(machine: Machine, context: Value) -> None:
+    from warplint.trace.host.warp_api.graphs import end
     from warplint.trace.host.warp_api.tapes import leave_tape
 
     if isinstance(context, TapeValue):
         leave_tape(machine, context)
     elif isinstance(context, Instance) and (context.cls.find("__exit__") or context.tape is not None):
         machine.call(machine.parts.get_attribute(machine, context, "__exit__"), [None, None, None])
-    elif isinstance(context, Record) and context.kind == "capture":
-        machine.emit(Interlude)
+    elif isinstance(context, Record) and isinstance(graph := context.attributes.get("graph"), Graph):
+        end(machine, graph)
 
 
 def _generator_context(

@@ -45,6 +45,7 @@ from warplint.trace.host.values import (
     Deferred,
     Environment,
     Generator,
+    Graph,
     KernelValue,
     ModuleValue,
     Signal,
@@ -282,6 +283,8 @@ class Machine:
         self.config: dict[str, Value] = {}
         self.kernels: dict[str, KernelValue] = {}
         self.counts: dict[UnknownValue, int] = {}
+        self.captures: list[Graph] = []
+        """The graphs that ``wp.capture_begin`` has begun to capture."""
         self.rings: list[int] = []
         self.stand_ins: dict[tuple[UnknownValue, str], ArrayValue] = {}
         """Arrays that stand for what the caller gave, by the value (and its field) that Warp takes for an array."""

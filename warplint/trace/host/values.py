@@ -21,6 +21,7 @@ from warplint.trace import events
 
 if TYPE_CHECKING:
     from warplint.trace.host.machine import Call, Machine
+    from warplint.trace.log import Entry, Place
 
 Value = Any
 """An interpreted value: a plain Python object that stands for itself, or one of the classes below."""
@@ -410,10 +411,19 @@ class TypeExpression:
 
 @dataclass(eq=False)
 class TapeValue:
-    """A ``wp.Tape``. ``id`` is its number in the trace."""
+    """A ``wp.Tape``. ``id`` is the number of its recording in the trace, another one with each launch of a graph."""
 
     id: int
     attributes: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Graph:
+    """A captured graph: the entries of the log that each launch of it repeats; None where nobody knows them."""
+
+    entries: tuple[Entry, ...] | None = None
+    begun: Place | None = None
+    """Where its capture began, as long as it is under way."""
 
 
 @dataclass(frozen=True)

@@ -408,14 +408,7 @@ def command_attribute(machine: Machine, command: Command, name: str) -> Value:
     return UnknownValue(f"the attribute {name} of a recorded launch")
 
 
-def _replay(machine: Machine, call: Call) -> Value:
-    """``wp.capture_launch``: a captured graph runs again; what it does is not in this trace."""
-    machine.emit(events.Opaque, why="a captured graph was launched")
-    return None
-
-
 MODELS: dict[str, Callable[[Machine, Call], Value]] = {
     "warp.launch": _launch,
     "warp.launch_tiled": _launch,
-    "warp.capture_launch": _replay,
 }

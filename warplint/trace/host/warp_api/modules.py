@@ -314,10 +314,6 @@ def _context(machine: Machine, call: Call) -> Value:
     return Record("context", {"__enter__": Record("context")})
 
 
-def _capture(machine: Machine, call: Call) -> Value:
-    return Record("capture", {"__enter__": Record("context")})
-
-
 def _device(machine: Machine, call: Call) -> Value:
     alias = call.get(0, "ident")
     unknown = UnknownValue("the device")
@@ -360,7 +356,6 @@ MODELS: dict[str, Callable[[Machine, Call], Value]] = {
     "warp.ScopedTimer": _context,
     "warp.ScopedDevice": _context,
     "warp.ScopedStream": _context,
-    "warp.ScopedCapture": _capture,
     "warp.ScopedMempool": _context,
     "warp.ScopedMemoryTracker": _context,
     "warp.ScopedMempoolAccess": _context,
