@@ -16,8 +16,10 @@ from warplint.verify.engine.differences.finite_difference import (
     EPS32,
     EPS64,
     OutOfBudget,
+    both,
     combine,
     directions,
+    is_hidden,
     judge_direction,
     one_sided,
     wants_one_sided,
@@ -357,6 +359,18 @@ def test_a_small_budget_is_not_spent_on_a_slope_that_rounding_hides() -> None:
     assert judge(small, 0.5, 20.0, budget=48).evaluations > 12
 
 
+@pytest.mark.parametrize("slope", [1.0, 20.0, 1e3, 1e5, 1e6])
+@pytest.mark.parametrize("terms", [1, 200_000])
+def test_what_rounding_will_hide_is_known_before_anything_is_evaluated(slope: float, terms: int) -> None:
+    def line(x: Any) -> Any:
+        return np.float32(1e6) + np.float32(slope) * x
+
+    base = float(line(np.float32(0.5)))
+    told = is_hidden(base, slope, dtype_eps=EPS32, budget=14, terms=terms)
+    assert told == (judge(line, 0.5, slope, budget=14, terms=terms).status is INCONCLUSIVE)
+    assert not is_hidden(base, slope, dtype_eps=EPS32, budget=48, terms=terms)
+
+
 def test_an_objective_may_end_the_search_itself() -> None:
     def limited(x: Any) -> Any:
         raise OutOfBudget
@@ -413,6 +427,16 @@ def test_directions_are_of_several_kinds_and_claim_what_the_gradient_claims() ->
     moved = [np.count_nonzero(direction.vector) for direction in found]
     assert moved == [60, 60, 1, 1, 1]
     assert len({int(np.argmax(direction.vector != 0)) for direction in found[2:]}) == 3
+
+
+def test_two_directions_at_once_move_and_claim_what_both_do() -> None:
+    rng = np.random.default_rng(0)
+    leaf, gradient = rng.standard_normal(50).astype(np.float32), rng.standard_normal(50)
+    first, second = directions(leaf, gradient, rng)[:2]
+    joint = both(second, first)
+    assert joint.kind == "gradient"
+    assert joint.ad == pytest.approx(float(np.sum(gradient * joint.vector)))
+    assert joint.vector == pytest.approx(first.vector + second.vector)
 
 
 def test_each_component_moves_by_a_share_of_its_own_size() -> None:

@@ -101,6 +101,7 @@ class Session:
         deadline = started + request.stop_recording_after
         budget = Budget(affordable_memory(request.memory), deadline=deadline)
         memory_limit.relax(2 * budget.memory)
+        self.log.found.limit = min(self.log.found.limit, budget.memory // 8)
         horizon = Horizon(budget, self.stop, request.iterations, request.horizon)
         self.recorder = Recorder(self.log, horizon)
         self.reserve = Reserve(self.log, self.recorder, lambda: self.channel.mine())

@@ -8,11 +8,10 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from warplint.dataclass import dataclass
 
 RETAIN_FLAG = 1
 """``ARRAY_FLAG_RETAIN_GRAD`` of ``array_t.flags``."""
@@ -61,6 +60,8 @@ class Layout:
     values: tuple[int, ...]
     handles: tuple[int, ...]
     """Positions of 64-bit unsigned parameters: identifiers of meshes, grids, volumes."""
+    unseen: bool = False
+    """Whether it may reach memory that no parameter shows: by such an identifier, or by addresses in an array."""
 
 
 def scalars_of(dtype: Any) -> Scalars:
@@ -113,7 +114,19 @@ def layout_of(kernel: Any) -> Layout:
             values.append(position + 1)
         if kind is types.uint64:
             handles.append(position + 1)
-    return Layout(tuple(slots), tuple(str(a.label) for a in kernel.adj.args), tuple(values), tuple(handles))
+    unseen = any(_leads_on(argument.type) for argument in kernel.adj.args)
+    return Layout(tuple(slots), tuple(str(a.label) for a in kernel.adj.args), tuple(values), tuple(handles), unseen)
+
+
+def _leads_on(kind: Any, of_array: bool = False) -> bool:
+    """Whether a value of this type may hold an address besides those of arrays among the parameters."""
+    from warp._src import codegen, types
+
+    if types.is_array(kind):
+        return of_array or _leads_on(kind.dtype, of_array=True)
+    if isinstance(kind, codegen.Struct):
+        return any(_leads_on(var.type, of_array) for var in kind.vars.values())
+    return kind is types.uint64
 
 
 def fields_of_struct(kind: Any) -> dict[str, Any] | None:

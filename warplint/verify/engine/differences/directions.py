@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warplint.dataclass import dataclass
 from warplint.verify.records import Direction, GradientStatus
 
 TOLERANCE = 0.02
@@ -112,6 +112,11 @@ def one_sided(
     claimed = np.asarray(gradient, dtype=np.float64).reshape(values.shape)
     scales = scales_of(values, component_axes)
     return _direction(ONE_SIDED, scales * rng.uniform(0.2, 1.8, size=values.shape), claimed)
+
+
+def both(one: DirectionVector, other: DirectionVector) -> DirectionVector:
+    """One way to move a leaf that is two of them at once, told as the first kind."""
+    return DirectionVector(one.kind, one.vector + other.vector, one.ad + other.ad)
 
 
 def wants_one_sided(judged: Sequence[Direction]) -> bool:

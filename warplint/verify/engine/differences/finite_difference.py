@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 
-from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.directions import (
     DirectionVector,
     LeafJudgement,
+    both,
     combine,
     directions,
     one_sided,
@@ -33,8 +34,10 @@ __all__ = [
     "LeafJudgement",
     "Objective",
     "OutOfBudget",
+    "both",
     "combine",
     "directions",
+    "is_hidden",
     "judge_direction",
     "one_sided",
     "wants_one_sided",
@@ -207,6 +210,17 @@ def _hidden(ladder: Ladder, ad: float) -> _Verdict | None:
     reason = f"noise of {noise:.1g} in the objective hides it: central difference {told:.5g} ± {error:.1g} at "
     reason += f"h = {coarse.width:.1g}, tape {ad:.5g}"
     return _Verdict(GradientStatus.INCONCLUSIVE, reason, told, error, coarse)
+
+
+def is_hidden(base: float, ad: float, *, dtype_eps: float, budget: int, terms: int) -> bool:
+    """Whether rounding is bound to hide a slope such as claimed from :func:`judge_direction` with this budget.
+
+    ``base`` is the objective at the program's own point; nothing is evaluated.
+    """
+    ladder = Ladder(lambda _: base, 1.0, dtype_eps, budget, None, terms)
+    ladder.start()
+    noise = max(ladder.noise(), ladder.summing)
+    return ladder.left - 2 < SETTLING and not noise <= HIDDEN * FIRST[0] * abs(ad)
 
 
 def _size(window: Window, ad: float) -> float:

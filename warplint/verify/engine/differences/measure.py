@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.finite_difference import (
     EPS32,
     EPS64,
     DirectionVector,
     OutOfBudget,
+    both,
     combine,
     directions,
+    is_hidden,
     judge_direction,
     one_sided,
     wants_one_sided,
 )
-from warplint.verify.engine.execution.memory import CodeStack
+from warplint.verify.engine.execution.memory import CodeStack, Range
 from warplint.verify.engine.execution.operations import Operation
 from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.groups import Group
+from warplint.verify.engine.replaying.leaves import Leaf
 from warplint.verify.engine.replaying.windows import Window, rewritten
 from warplint.verify.records import Direction, GradientStatus
 
@@ -143,49 +145,27 @@ class Measurer:
     seed: int
 
     def measure(self, group: Group, window: Window, effort: Effort) -> Measurement:
-        """Judge the gradient in as many directions as the effort says."""
+        """Judge the gradient in as many directions as the effort says.
+
+        Where rounding is bound to hide one of two, both are tried as one first: that moves as much for half the price.
+        """
         leaf = group.leaf
         values = window.values_of(leaf)
         rng = np.random.default_rng([self.seed, leaf.memory.number, group.number])
         axes = 1 if leaf.view.components > 1 else 0
         scaled = directions(values, group.consumed, rng, component_axes=axes)
         vectors = tuple(_in_units(vector) for vector in _chosen(scaled, effort))
-        rewrites = rewritten(group.rewrites, leaf, self.analysis)
-        epsilon = {2: EPS16, 4: EPS32, 8: EPS64}[leaf.view.kind.itemsize]
-        epsilon = max(epsilon, coarsest(group))
-        terms = window.terms_added()
-        judged: list[Direction] = []
-        known: dict[tuple[int, float], float] = {}
-        if vectors:
-            step = CHECKED * vectors[0][1]
-            known[0, step] = window.check(rewrites, lambda old: vectors[0][0].moved(old, step), leaf)
-
-        def ask(number: int, vector: DirectionVector, scale: float) -> Direction:
-            def objective(step: float) -> float:
-                if step == 0.0:
-                    return window.unmoved
-                if (number, step) in known:
-                    return known[number, step]
-                self.clock.require()
-                return window.evaluate(rewrites, lambda old: vector.moved(old, step), leaf)
-
-            self.clock.require()
-            return judge_direction(
-                objective,
-                vector.ad,
-                scale=scale,
-                dtype_eps=epsilon,
-                kind=vector.kind,
-                budget=effort.evaluations,
-                terms=terms,
-            )
-
-        for number, (vector, scale) in enumerate(vectors):
-            judged.append(ask(number, vector, scale))
+        asked = self._comparison(group, window, effort)
+        at_once = asked.at_once(vectors)
+        judged = [asked.judged(*at_once, check=True)] if at_once is not None else []
+        if at_once is not None and _is_plain(judged[0].status, judged):
+            vectors = (at_once,)
+        else:
+            judged = [asked.judged(*vector, check=number == 0) for number, vector in enumerate(vectors)]
         if wants_one_sided(judged):
             upwards = _in_units(one_sided(values, group.consumed, rng, component_axes=axes))
             vectors = (*vectors, upwards)
-            judged.append(ask(len(judged), *upwards))
+            judged.append(asked.judged(*upwards))
         answer = combine(judged)
         if not _is_plain(answer.status, judged) and not window.confirm():
             return self.measure(group, window, effort)
@@ -195,6 +175,64 @@ class Measurer:
             reason += f"; {len(vectors)} of {len(scaled)} directions tried: {window.described}"
         found = Measurement(moved, tuple(judged), answer.status, reason, answer.ad, answer.fd, answer.relative_error)
         return found if np.isfinite(group.consumed).all() else _never_right(found, group)
+
+    def _comparison(self, group: Group, window: Window, effort: Effort) -> _Comparison:
+        leaf = group.leaf
+        epsilon = max({2: EPS16, 4: EPS32, 8: EPS64}[leaf.view.kind.itemsize], coarsest(group))
+        rewrites = rewritten(group.rewrites, leaf, self.analysis)
+        return _Comparison(leaf, window, rewrites, epsilon, window.terms_added(), effort.evaluations, self.clock)
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """A window's objective against what a gradient claims, one direction after the other."""
+
+    leaf: Leaf
+    window: Window
+    rewrites: dict[int, Range]
+    epsilon: float
+    terms: int
+    budget: int
+    clock: Clock
+
+    def judged(self, vector: DirectionVector, scale: float, check: bool = False) -> Direction:
+        """One direction; ``check``: see along it whether a shortened window is as good."""
+        known: dict[float, float] = {}
+        if check:
+            step = CHECKED * scale
+            known[step] = self.window.check(self.rewrites, lambda old: vector.moved(old, step), self.leaf)
+
+        def objective(step: float) -> float:
+            if step == 0.0:
+                return self.window.unmoved
+            if step in known:
+                return known[step]
+            self.clock.require()
+            return self.window.objective(self.rewrites, lambda old: vector.moved(old, step), self.leaf)
+
+        self.clock.require()
+        return judge_direction(
+            objective,
+            vector.ad,
+            scale=scale,
+            dtype_eps=self.epsilon,
+            kind=vector.kind,
+            budget=self.budget,
+            terms=self.terms,
+        )
+
+    def at_once(self, vectors: Sequence[tuple[DirectionVector, float]]) -> tuple[DirectionVector, float] | None:
+        """Two directions in one, where rounding is bound to hide the first of them, and not the other."""
+        if len(vectors) != 2 or any(scale != 1.0 for _, scale in vectors):
+            return None
+        (first, _), (second, _) = vectors
+        if not self._is_hidden(first) or self._is_hidden(second):
+            return None
+        return both(second, first), 1.0
+
+    def _is_hidden(self, vector: DirectionVector) -> bool:
+        unmoved = self.window.unmoved
+        return is_hidden(unmoved, vector.ad, dtype_eps=self.epsilon, budget=self.budget, terms=self.terms)
 
 
 def _is_plain(status: GradientStatus, judged: Sequence[Direction]) -> bool:

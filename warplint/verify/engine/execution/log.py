@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import bisect
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from warplint.dataclass import dataclass
+from warplint.verify.engine.execution.found import Found
 from warplint.verify.engine.execution.memory import (
     LARGE,
     Bytes,
@@ -93,6 +93,7 @@ class Log:
     """What gradients held when the program used them (read, handed on, cleared), with the number of that operation."""
     cleared_bytes: int = 0
     """Of gradients of which a copy was kept only since the program has cleared them."""
+    found: Found = field(default_factory=Found)
 
     @property
     def next_index(self) -> int:
@@ -147,6 +148,13 @@ class Log:
         kept = self.gradient_values.get(memory, ())
         return next((version for version in reversed(kept) if version[0] <= index), None)
 
+    def copy_at_use(self, gradient: Memory, user: Operation) -> Bytes | None:
+        """What a gradient held when ``user`` came to it, outside backward; None where the log has no copy of that."""
+        if user.inside is not None or user.graph is not None or isinstance(user, HostWrite):
+            return None
+        version = self.gradient_before(gradient, user.index)
+        return version[1] if version is not None and not isinstance(version[1], Digest) else None
+
     def forget(self) -> None:
         """Begin anew: drop the operations (what was only told stays), and hand back what Python has released.
 
@@ -168,6 +176,7 @@ class Log:
         self.deferred_bytes = self.copied_bytes = self.cleared_bytes = 0
         self.backwards.clear()
         self.gradient_values.clear()
+        self.found = Found(self.found.limit)
         self.tapes.clear()
         self.launched.clear()
         self.gradients = {memory for memory in self.gradients if not memory.released}

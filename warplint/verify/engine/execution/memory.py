@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import bisect
 import ctypes
-from collections.abc import Iterable
-from dataclasses import field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from warplint.dataclass import dataclass
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -286,11 +284,11 @@ class Checkpoints:
         """The last epoch that begins at or before ``operation``."""
         return bisect.bisect_right(self.starts, operation) - 1
 
-    def restore(self, epoch: int) -> None:
-        """Bring the process's memory to the beginning of ``epoch``."""
+    def restore(self, epoch: int, wanted: Collection[Memory] | None = None) -> None:
+        """Bring the process's memory to the beginning of ``epoch``: all of it, or the wanted memories."""
         done: set[Memory] = set()
         for saved in self.epochs[epoch:]:
             for memory, copy in saved.items():
-                if memory not in done:
+                if memory not in done and (wanted is None or memory in wanted):
                     done.add(memory)
                     memory.write(copy)

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.directions import relative_error
 from warplint.verify.engine.differences.measure import Clock, Measurement
 from warplint.verify.engine.execution.memory import Memory
@@ -25,7 +24,8 @@ from warplint.verify.engine.judging.culprits import places
 from warplint.verify.engine.replaying.adjoint import float_kind_of
 from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.groups import Group
-from warplint.verify.engine.replaying.windows import Runnable, Window, rewritten
+from warplint.verify.engine.replaying.steps import Runnable
+from warplint.verify.engine.replaying.windows import Window, rewritten
 from warplint.verify.engine.warp_values import copied, descriptor, fields_of_struct
 from warplint.verify.records import GradientStatus, UnconvergedLoop
 

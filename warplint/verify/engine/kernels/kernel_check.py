@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warplint.dataclass import dataclass
 from warplint.proof import Draw
 from warplint.verify.engine.differences.directions import (
     DirectionVector,
@@ -36,6 +35,9 @@ Floats = npt.NDArray[np.float64]
 
 SCREENED = 64
 """Arrays of up to so many elements are compared element by element, larger ones at so many elements."""
+MANY = 1 << 16
+"""In an array of more elements fewer are compared: it takes long, and most threads of so many do the same."""
+SCREENED_OF_MANY = 16
 SCREENING_STEP = 1e-2
 SUSPICIOUS = 0.02
 JUDGED = 4
@@ -285,7 +287,14 @@ def _suspects(
 
 def _screened(claimed: Floats, rng: np.random.Generator) -> list[tuple[int, ...]]:
     """All elements of a small array; of a large one those with the largest claims and as many others by chance."""
-    order = np.argsort(-np.where(np.isfinite(claimed), np.abs(claimed), np.inf), axis=None)
+    size = np.where(np.isfinite(claimed), np.abs(claimed), np.inf).ravel()
+    if size.size > MANY:
+        half = SCREENED_OF_MANY // 2
+        top = np.argpartition(size, -half)[-half:]
+        others = rng.choice(size.size, half, replace=False)
+        order = np.concatenate([top[np.argsort(-size[top])], others[~np.isin(others, top)]])
+    else:
+        order = np.argsort(-size)
     if order.size > SCREENED:
         order = np.concatenate(
             [order[: SCREENED // 2], rng.choice(order[SCREENED // 2 :], SCREENED // 2, replace=False)]

@@ -59,6 +59,8 @@ class Recorder(TapeRecorder):
         call = self._kernel_call(kernel, hooks, params, adjoint, blocks)
         self.log.add(call)
         self.log.launches += not adjoint and not (self._inside is not None and _is_of_library(kernel))
+        if not adjoint:
+            self.log.found.keep(call)
         run(kernel, hooks, params, adjoint)
         self._ran(call.memories)
         self._last_kernel = call

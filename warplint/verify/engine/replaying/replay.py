@@ -22,7 +22,6 @@ class Machine:
         self.holder: object = None
         """Who has last set memory to a state of its own, and may rely on it; None once anything else has run."""
         self._milestones: dict[int, Contents] = {}
-        self._found: dict[int, Contents] = {}
         reuse_freed()
         gc.freeze()  # what the program holds is no garbage of this process's, and need not be looked through
 
@@ -42,25 +41,35 @@ class Machine:
 
         Memories that these overwrite before they look at them may hold anything.
         """
-        epoch = max(self.log.checkpoints.at(index), 0)
-        start = self.log.checkpoints.starts[epoch]
-        near = max((kept for kept in self._milestones if start < kept <= index), default=None)
-        if near is None:
+        near = self.nearest(index)
+        if near not in self._milestones:
             self.rewind(index)
             return
         self._milestones[near].restore()
         self.run(near, index)
 
-    def keep_found(self, call: KernelCall) -> None:
-        """Memory is as the launch found it: keep what it touches, if it fits beside what was kept of others."""
-        kept = sum(contents.size for contents in self._found.values())
-        if kept + sum(memory.size for memory in call.touched) <= LARGE:
-            self._found[call.index] = Contents(call.touched)
+    def nearest(self, index: int) -> int:
+        """The last operation up to ``index`` of which it is known what memory held before it."""
+        start = self.log.checkpoints.starts[max(self.log.checkpoints.at(index), 0)]
+        return max((kept for kept in self._milestones if start < kept <= index), default=start)
+
+    def put_back(self, start: int, memories: Collection[Memory]) -> bool:
+        """Bring memories to what they held before ``start``, a :meth:`nearest` operation; False: not known of all."""
+        kept = self._milestones.get(start)
+        if kept is not None and not all(memory in kept.saved for memory in memories):
+            return False
+        self.holder = None
+        if kept is None:
+            self.log.checkpoints.restore(max(self.log.checkpoints.at(start), 0), memories)
+            return True
+        for memory in memories:
+            memory.write(kept.saved[memory])
+        return True
 
     def give_found(self, call: KernelCall) -> bool:
-        """Bring what the launch touches to what it found; False: that was not kept."""
-        kept = self._found.get(call.index)
-        if kept is None:
+        """Bring what the launch touches to what it found; False: that was not kept, or handles stand for more."""
+        kept = self.log.found.contents.get(call.index)
+        if kept is None or self.log.handles:
             return False
         self.holder = None
         kept.restore()

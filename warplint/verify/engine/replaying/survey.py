@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 
-from warplint.verify.engine.execution.accesses import AccessTable
-from warplint.verify.engine.execution.memory import LARGE, Bytes, Contents, Memory
+from warplint.verify.engine.execution.accesses import REPEATS, AccessTable
+from warplint.verify.engine.execution.memory import LARGE, Contents, Memory
 from warplint.verify.engine.execution.operations import (
     BackwardBegin,
     BackwardEnd,
@@ -28,7 +29,8 @@ class Survey:
     ``inexact`` are the backward calls whose loss did not come out bit for bit; ``exact`` says that all memory did. Of
     a log that touches much memory (``large``) no copies are made to compare, and what nothing is to be learned from is
     not run: a backward call of which only gradients are used that were kept, what comes after the last question.
-    Whether the losses come out bit for bit that it does not come to, each :class:`Window` sees for itself.
+    Whether the losses come out bit for bit that it does not come to, each :class:`Window` sees for itself. Where it is
+    only to be learned what kernels do, and the log has what their first launches found, these alone are run.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -61,6 +63,10 @@ class Survey:
             self._run_and_compare(Contents(touched))
             return
         self.large = True
+        if self._is_learned_alone():
+            self.gradients.begin_at(log.next_index)
+            self._learn_alone()
+            return
         stop = log.next_index if self._overrun else self._last_asked() + 1
         log.checkpoints.restore(0)
         self._machine.run(log.base, stop, self._visit)
@@ -75,6 +81,33 @@ class Survey:
         self.exact = not differing
         end.restore()
         self.gradients.begin_at(log.next_index)
+
+    def _is_learned_alone(self) -> bool:
+        """Whether all that a run would tell is what kernels do with their arrays, and their launches can run alone."""
+        log = self._machine.log
+        if self._overrun or log.handles:
+            return False
+        launched: Counter[int] = Counter()
+        for operation in log.operations:
+            if operation.graph is not None or (isinstance(operation, NativeCall) and not operation.exact):
+                return False
+            if isinstance(operation, KernelCall) and not operation.adjoint:
+                launched[id(operation.kernel)] += 1
+                if operation.layout.unseen:
+                    return False
+                if launched[id(operation.kernel)] <= REPEATS and operation.index not in log.found.contents:
+                    return False
+        return True
+
+    def _learn_alone(self) -> None:
+        """Run the first launches of each kernel on what they found; memory is left as it is."""
+        for operation in self._machine.log.operations:
+            found = self._machine.log.found.contents.get(operation.index)
+            if found is not None and isinstance(operation, KernelCall) and self.accesses.wants(operation):
+                now = Contents(operation.touched)
+                found.restore()
+                self.accesses.learn(operation)
+                now.restore()
 
     def _last_asked(self) -> int:
         """The last operation that something is to be learned from."""
@@ -145,8 +178,8 @@ class Survey:
         if call.entry is not None and id(call.kernel) not in self._launched:
             self._launched.add(id(call.kernel))
             self._make_good(call.touched)
-            if not self._machine.log.handles:  # what a handle stands for is in no memory
-                self._machine.keep_found(call)
+            found = self._machine.log.found
+            found.add(call, 2 * found.limit)  # of a captured graph nothing was kept while it ran
         self._catch_up(call)
         if not self.accesses.learn(call):
             call.run()
@@ -201,7 +234,7 @@ class Survey:
         for operation in later:
             for memory in (operation.source.memory,) if isinstance(operation, HostRead) else operation.touched:
                 first.setdefault(memory, operation)
-        kept = {memory: self._copy_for(memory, first.get(memory)) for memory in handed_on}
+        kept = {memory: log.copy_at_use(memory, first[memory]) if memory in first else None for memory in handed_on}
         if any(copy is None for copy in kept.values()):
             return False
         for memory, copy in kept.items():
@@ -218,9 +251,3 @@ class Survey:
         if isinstance(operation, NativeCall):
             return operation.exact and all(where.memory in self._machine.log.gradients for where in operation.writes)
         return not isinstance(operation, HostWrite)
-
-    def _copy_for(self, gradient: Memory, user: Operation | None) -> Bytes | None:
-        """What a gradient held when the program used it; None where the log has no copy of that."""
-        recorded = user is not None and user.inside is None and user.graph is None and not isinstance(user, HostWrite)
-        version = self._machine.log.gradient_before(gradient, user.index) if user is not None and recorded else None
-        return version[1] if version is not None and isinstance(version[1], np.ndarray) else None

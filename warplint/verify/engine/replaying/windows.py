@@ -6,8 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -26,35 +25,16 @@ from warplint.verify.engine.execution.work import CALL, seconds_of
 from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.leaves import Leaf
 from warplint.verify.engine.replaying.objective import Loss, Objective, Term
+from warplint.verify.engine.replaying.recycling import Recycled, recycled
 from warplint.verify.engine.replaying.replay import Machine, NotExact
+from warplint.verify.engine.replaying.slices import resume
+from warplint.verify.engine.replaying.steps import Frozen, Runnable, Step, number_of, touched_by
 from warplint.verify.engine.warp_bodies import sums
 from warplint.verify.engine.warp_values import dimensions
 
 Mover = Callable[[npt.NDArray[np.generic]], npt.NDArray[np.generic]]
 """The leaf's numbers, moved."""
 
-
-class Runnable(Protocol):
-    """What may stand in the place of an operation."""
-
-    def run(self) -> None:
-        """Do it on the memory as it is."""
-
-
-@dataclass
-class Frozen:
-    """An operation that hands gradients on to data (an optimiser's step): repeated as it came out, not run again."""
-
-    operation: Operation
-    images: list[tuple[Memory, Bytes]] = field(default_factory=list)
-
-    def run(self) -> None:
-        """Put its results there."""
-        for memory, contents in self.images:
-            memory.write(contents)
-
-
-Step = Operation | Frozen | Runnable
 
 BEYOND_DOUBT = 4.0
 DEAR = 0.1
@@ -93,6 +73,9 @@ class Window:
         self._all: list[Operation | Frozen] = []
         self._steps: list[Step] = []
         self._exactly = False
+        self._live: frozenset[Memory] = frozenset()
+        self._sparing: Recycled | None = None
+        self._asked: _Asked | None = None
         self._own: dict[Memory, Bytes] = {}
         self._moved: Memory | None = None
         self._base = self._prepare()
@@ -103,7 +86,9 @@ class Window:
         self.seconds = 0.0
         self.is_exact = False
         """Whether the objective was seen to come out bit for bit."""
-        if not self._may_wait:
+        if self._may_wait:
+            self._sparing = recycled(self._steps, self._term_memories(), analysis)
+        else:
             self.confirm()
 
     @property
@@ -116,11 +101,17 @@ class Window:
         return self._analysis.survey.large and told_by_log and self._told > DEAR
 
     def confirm(self) -> bool:
-        """See that the objective comes out bit for bit; True where figures from before still stand."""
+        """See that the objective comes out bit for bit; True where figures from before still stand.
+
+        Those that were told in less memory stand if one of them comes out alike in the program's own.
+        """
         if self.is_exact:
             return True
         self.unmoved = self.evaluate({}, _unmoved)
         self.is_exact = stands = _same(self.unmoved, self._recorded)
+        spared, self._sparing = self._sparing, None
+        if stands and spared is not None and self._asked is not None:
+            return _same(self.evaluate(self._asked.rewrites, self._asked.move, self._asked.leaf), self._asked.found)
         if not stands:
             self.run_everything()
         if not _same(self.unmoved, self._recorded):
@@ -158,7 +149,8 @@ class Window:
 
     def check(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf) -> float:
         """The objective with the leaf moved, and the same with no step left out; from now on so where they differ."""
-        short = self.evaluate(rewrites, move, leaf)
+        short = self.objective(rewrites, move, leaf)
+        self._asked = _Asked(rewrites, move, leaf, short)
         kept = {id(step) for step in self._steps}
         if all(id(step) in kept or _is_exact(step) for step in self._all):
             return short  # what is left out does nothing but overwrite what nothing reads
@@ -172,11 +164,11 @@ class Window:
 
     def _prepare(self) -> Contents:
         """Run the window once, and make its steps; what it returns must be put back before they are run again."""
-        base = self._at_start()
         span = self._log.between(self.start, self.stop + 1)
         steps = [operation for operation in span if self._is_step(operation)]
         recorded = None if any(map(self._is_repeated, steps)) else self._recorded_losses()
         self._ran_once = recorded is None
+        base = self._at_start()
         if recorded is not None:
             self._recorded, self._all = recorded, list(steps)
             self._machine.holder = self
@@ -229,15 +221,17 @@ class Window:
         if self._exactly:
             self._machine.rewind(self.start)
             return Contents(self._machine.touched(self.start, self.stop))
-        self._machine.resume(self.start)
         span = self._log.between(self.start, self.stop + 1)
-        evaluated = [operation for operation in span if not self._is_of_gradients(operation)]
+        evaluated = [each for each in span if not self._is_of_gradients(each) and not isinstance(each, HostRead)]
         written = {where.memory for operation in evaluated for where, _ in self._analysis.writes(operation)}
         touched = {memory for operation in evaluated for memory in operation.touched}
-        for memory in touched - written:
-            if memory.grad is not None:
-                self._own[memory] = memory.read()
-        return Contents(self._analysis.survey.liveness.at_start(evaluated) & written)
+        leaves = {memory for memory in touched - written if memory.grad is not None}
+        liveness = self._analysis.survey.liveness
+        self._live = liveness.at_start(evaluated) | leaves
+        now = liveness.at_start(span) if self._ran_once else frozenset()
+        resume(self._machine, self._analysis, self.start, self._live | now)
+        self._own.update((memory, memory.read()) for memory in leaves)
+        return Contents(self._live & written)
 
     def _value_at(self, begin: BackwardBegin, seen: dict[int, float]) -> float:
         """What a backward call adds to the objective; ``seen`` are the losses at earlier ones, by their numbers."""
@@ -324,7 +318,7 @@ class Window:
                 ends = set(self._analysis.survey.liveness.of(step).ends)
             if written & wanted or (isinstance(step, NativeCall) and not step.exact):
                 wanted -= ends
-                wanted.update(memory for memory in _touched(step) if memory not in ends)
+                wanted.update(memory for memory in touched_by(step) if memory not in ends)
                 kept.append(step)
         return reversed(kept)
 
@@ -359,7 +353,7 @@ class Window:
     def replaced(self, steps: Mapping[int, Runnable]) -> Iterator[None]:
         """Run other steps in the place of some, by the numbers of their operations."""
         kept = self._steps
-        self._steps = [steps.get(_number(step), step) for step in kept]
+        self._steps = [steps.get(number_of(step), step) for step in kept]
         try:
             yield
         finally:
@@ -371,7 +365,7 @@ class Window:
         kept, left = self._steps, sorted(steps)
         made: list[Step] = []
         for step in kept:
-            while left and _number(step) > left[0]:
+            while left and number_of(step) > left[0]:
                 made.extend(steps[left.pop(0)])
             made.append(step)
         self._steps = [*made, *(step for number in left for step in steps[number])]
@@ -380,21 +374,32 @@ class Window:
         finally:
             self._steps = kept
 
-    def restore(self) -> None:
-        """Bring the memory of the window to its beginning, as far as its operations look at it."""
+    def restore(self, *besides: Memory) -> None:
+        """Bring the memory of the window to its beginning, as far as its operations look at it, and some besides."""
         if self._exactly:
             self._machine.rewind(self.start)
         else:
-            self._machine.resume(self.start)
+            resume(self._machine, self._analysis, self.start, self._live.union(besides))
         self._machine.holder = self
 
     def values_of(self, leaf: Leaf) -> npt.NDArray[np.generic]:
         """The leaf's numbers at the window's beginning."""
         contents = self._own.get(leaf.memory, self._base.saved.get(leaf.memory))
         if contents is None:
-            self.restore()
+            self.restore(leaf.memory)
             return leaf.view.read()
         return leaf.view.at(contents.ctypes.data + leaf.view.address - leaf.memory.address).read()
+
+    def objective(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf) -> float:
+        """Like :meth:`evaluate`, for who looks at nothing else: what lies between may be made in less memory."""
+        sparing = self._sparing
+        if sparing is None or sparing.instead_of is not self._steps or leaf.memory in sparing.moved:
+            return self.evaluate(rewrites, move, leaf)
+        steps, self._steps = self._steps, sparing.steps
+        try:
+            return self.evaluate(rewrites, move, leaf)
+        finally:
+            self._steps = steps
 
     def evaluate(self, rewrites: dict[int, Range], move: Mover, leaf: Leaf | None = None) -> float:
         """The objective with the leaf moved at the start, and again where ``rewrites`` overwrite it."""
@@ -423,14 +428,14 @@ class Window:
         """Keep what a memory holds that is about to be moved, where it is not put back anyway."""
         self._moved = None if memory in self._base.saved else memory
         if self._moved is not None and memory not in self._own:
-            self.restore()
+            self.restore(memory)
             self._own[memory] = memory.read()
 
     def states_at(self, marks: Sequence[HostRead], leaf: Leaf, move: Mover) -> list[Bytes]:
         """What the host would have read at ``marks`` with the leaf moved."""
         wanted = {mark.index: mark for mark in marks}
         found: list[Bytes] = []
-        self.restore()
+        self.restore(*(mark.source.memory for mark in marks))
         self._remember(leaf.memory)
         leaf.view.write(move(leaf.view.read()))
         steps = {step.index if isinstance(step, Operation) else step.operation.index: step for step in self._all}
@@ -440,6 +445,16 @@ class Window:
             elif index in steps:
                 steps[index].run()
         return found
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """An evaluation, and what came of it."""
+
+    rewrites: dict[int, Range]
+    move: Mover
+    leaf: Leaf
+    found: float
 
 
 def _added_by(call: KernelCall, loss: Range) -> int:
@@ -455,10 +470,6 @@ def _is_exact(step: Step) -> bool:
     return isinstance(step, HostWrite) or (isinstance(step, NativeCall) and step.exact)
 
 
-def _number(step: Step) -> int:
-    return step.operation.index if isinstance(step, Frozen) else getattr(step, "index", -1)
-
-
 def _unmoved(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     return values
 
@@ -472,10 +483,6 @@ def _replaces(operation: Operation, loss: Range, analysis: Analysis) -> bool:
 
 def _same(one: float, other: float) -> bool:
     return one == other or (one != one and other != other)
-
-
-def _touched(step: Operation | Frozen) -> tuple[Memory, ...]:
-    return step.operation.touched if isinstance(step, Frozen) else step.touched
 
 
 def _move_again(leaf: Leaf, overwritten: Range, move: Mover) -> None:
