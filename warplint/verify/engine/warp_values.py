@@ -8,10 +8,11 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from warplint.dataclass import dataclass
 
 RETAIN_FLAG = 1
 """``ARRAY_FLAG_RETAIN_GRAD`` of ``array_t.flags``."""

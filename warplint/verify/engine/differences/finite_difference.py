@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.directions import (
     DirectionVector,
     LeafJudgement,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.finite_difference import (
     EPS32,
     EPS64,

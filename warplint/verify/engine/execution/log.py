@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import bisect
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.found import Found
 from warplint.verify.engine.execution.memory import (
     LARGE,

@@ -9,11 +9,13 @@ from __future__ import annotations
 import bisect
 import ctypes
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from warplint.dataclass import dataclass
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.memory import PADDING, Bytes, Memory
 from warplint.verify.engine.execution.operations import BackwardBegin, KernelCall

@@ -8,8 +8,8 @@ optimiser's step behind it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.memory import Memory
 from warplint.verify.engine.execution.operations import HostWrite, KernelCall, NativeCall, Operation
 from warplint.verify.engine.replaying.analysis import Analysis

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.memory import Bytes, Memory
 from warplint.verify.engine.execution.operations import Operation
 

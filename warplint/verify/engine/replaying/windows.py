@@ -6,11 +6,11 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.memory import Bytes, Contents, Memory, Range
 from warplint.verify.engine.execution.operations import (
