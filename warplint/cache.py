@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -100,10 +100,15 @@ def fingerprint(packs: Iterable[Path], warp: tuple[int, int]) -> str:
     """
     stamps = [f"{_FORMAT} {__version__} {sys.version_info[:2]} {warp}"]
     for place in sorted({Path(__file__).parent, *packs}):
-        for file in sorted(place.rglob("*.py")) if place.is_dir() else (place,):
-            status = file.stat()
+        for file in sorted(_modules_below(place)) if place.is_dir() else (place,):
+            status = os.stat(file)
             stamps.append(f"{file} {status.st_size} {status.st_mtime_ns}")
     return hashlib.blake2b("\n".join(stamps).encode(), digest_size=20).hexdigest()
+
+
+def _modules_below(folder: Path) -> Iterator[str]:
+    for place, _, names in os.walk(folder):
+        yield from (os.path.join(place, name) for name in names if name.endswith(".py"))
 
 
 def default_folder(root: Path) -> Path:

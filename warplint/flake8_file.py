@@ -17,10 +17,12 @@ from warplint.cache import Cache, default_folder, fingerprint
 from warplint.catalogue import catalogue, pack_folders
 from warplint.config import Settings, check_codes, load
 from warplint.dataclass import dataclass
+from warplint.garbage import lasting
 from warplint.source import SourceFile
 
 if TYPE_CHECKING:
     from warplint.finding import Finding
+    from warplint.lint import Engine
     from warplint.project import Project
     from warplint.suppression import Suppressions
 
@@ -61,16 +63,26 @@ def _settings(folder: str) -> tuple[Settings, Cache]:
 def _lint(source: SourceFile, settings: Settings) -> tuple[Line, ...]:
     if _names_no_rule(settings) and _shows_nothing(source):
         return ()
-    from warplint.lint import Engine, lint
+    engine = _engine()
+    from warplint.lint import lint
     from warplint.screen import shown
     from warplint.suppression import suppressions
-    from warplint.trace.interpreter import interpret
 
-    check_codes(settings, [(rule.code, rule.name) for rule in catalogue()], str(settings.file))
-    result = lint([], settings, engine=Engine(catalogue(), interpret, _alone), texts=[source], lowest=settings.severity)
+    check_codes(settings, [(rule.code, rule.name) for rule in engine.rules], str(settings.file))
+    result = lint([], settings, engine=engine, texts=[source], lowest=settings.severity)
     comments = suppressions(source)
     own = [each for each in result.selected if each.span.path == source.path and not _ignored(each, comments)]
     return tuple(_line(finding) for finding in _new(shown(own, settings.severity), source, settings))
+
+
+@cache
+def _engine() -> Engine:
+    """The rules and the interpreter, imported for the first file that they have to look at."""
+    with lasting():
+        from warplint.lint import Engine
+        from warplint.trace.interpreter import interpret
+
+        return Engine(catalogue(), interpret, _alone)
 
 
 def _names_no_rule(settings: Settings) -> bool:

@@ -41,6 +41,7 @@ def rule_of(code: str) -> Rule | None:
     return next((rule for rule in rules() if rule.code == code), None)
 
 
+@lru_cache(maxsize=1)
 def entry_points() -> tuple[metadata.EntryPoint, ...]:
     """The packs' entry points, each once: an installed checkout shows its own twice."""
     found = {(point.name, point.value): point for point in (*metadata.entry_points(group=GROUP), *_declared_here())}

@@ -5,13 +5,11 @@ traceback: nothing here may be newer than the oldest interpreter that someone po
 """
 
 import faulthandler
-import gc
 import importlib.util
 import json
 import os
 import signal
 import sys
-from types import ModuleType
 
 OLDEST = (3, 10)
 
@@ -80,6 +78,7 @@ def main() -> None:
     _end_with_parent()
     _watch(asked["crash"])
     _import_warplint()
+    from warplint.garbage import lasting
     from warplint.runner import entry, memory_limit, overlay
     from warplint.runner.protocol import CHILD_MODULES, Channel, Purpose, read_request
 
@@ -93,21 +92,9 @@ def main() -> None:
         _refuse(request.records, "no-" + missing[0], f"it has no {' and no '.join(missing)}")
     if request.purpose is Purpose.GRADIENTS:
         _follow_children(request.folder, request_path)
-    child = _import_for_good(CHILD_MODULES[request.purpose])
+    with lasting():
+        child = importlib.import_module(CHILD_MODULES[request.purpose])
     sys.exit(child.main(request, Channel(request.records)))
-
-
-def _import_for_good(name: str) -> ModuleType:
-    """Import a module, and what it imports, as objects that no collection of garbage goes through, now or later.
-
-    There are hundreds of thousands of them, all of ours, NumPy's and Warp's, and they live as long as the process: to
-    look through them again and again took a quarter of what it costs to follow a short program.
-    """
-    gc.disable()
-    module = importlib.import_module(name)
-    gc.freeze()
-    gc.enable()
-    return module
 
 
 if __name__ == "__main__":
