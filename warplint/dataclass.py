@@ -1,16 +1,17 @@
-"""``dataclass`` as the standard library has it; a frozen one is made in a third of the time.
+"""``dataclass`` as the standard library has it; a class is made in a third of the time.
 
-A start of the linter, and one of the process that it follows a program in, makes some two hundred frozen classes. The
-standard library compiles six methods for each, one by one (0.4 ms a class, measured with Python 3.11), which was half
-of all imports. Here three of them are compiled at once, and those that seldom run (how it is shown, the refusals to
-change it) are the same functions for all classes.
+A start of the linter, and one of the process that it follows a program in, makes some two hundred and fifty classes.
+The standard library compiles up to six methods for each, one by one (0.4 ms a class, measured with Python 3.11), which
+was half of all imports. Here those that run often are compiled at once, and those that seldom run (how a value is
+shown, the refusals to change it) are the same functions for all classes.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, FrozenInstanceError
+from functools import partial
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
@@ -21,47 +22,59 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls: type | None = None, /, **options: Any) -> Any:
-        """As :func:`dataclasses.dataclass`, options and all.
+        """As :func:`dataclasses.dataclass`; with options other than ``frozen`` and ``eq`` it is that function.
 
         Raises:
-            TypeError: for a field of a frozen class that cannot be given by position.
+            TypeError: for a field that is given by keyword only, where it is not.
         """
-        make = _frozen if options == {"frozen": True} else dataclasses.dataclass(**options)
+        ours = options.keys() <= {"frozen", "eq"}
+        make = partial(_made, **options) if ours else dataclasses.dataclass(**options)
         return make if cls is None else make(cls)
 
 
-def _frozen(cls: type) -> type:
-    """What ``dataclasses.dataclass(frozen=True)`` makes of a class: methods of the class's own are left as they are."""
+def _made(cls: type, frozen: bool = False, eq: bool = True) -> type:
+    """The class with the methods that it has not defined itself."""
     made: type = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
-    for name, method in (*_compiled(made).items(), *_SHARED.items()):
+    methods: dict[str, Any] = {**_compiled(made, frozen, eq), "__repr__": _shown}
+    if frozen:
+        methods |= {"__setattr__": _set_nothing, "__delattr__": _delete_nothing}
+    elif eq:
+        methods["__hash__"] = None
+    for name, method in methods.items():
         if vars(made).get(name) is None:  # a class with an `__eq__` of its own has a `__hash__` that is None
             setattr(made, name, method)
     return made
 
 
-_METHODS = """
+_INIT = """
 def __init__(self, {parameters}):
-    {assignments}
+    {statements}
+"""
+_EQ = """
 def __eq__(self, other):
     return ({mine}) == ({others}) if other.__class__ is self.__class__ else NotImplemented
+"""
+_HASH = """
 def __hash__(self):
     return hash(({hashed}))
 """
 
 
-def _compiled(cls: type) -> dict[str, Callable[..., Any]]:
+def _compiled(cls: type, frozen: bool, eq: bool) -> dict[str, Callable[..., Any]]:
     """The methods that run often: they have the names of the fields in their text."""
     fields = dataclasses.fields(cls)
     names: dict[str, Any] = {"_put": object.__setattr__, "_MISSING": MISSING}
-    given = [_given(field, names) for field in fields]
+    assign = "_put(self, {0!r}, {1})" if frozen else "self.{0} = {1}"
+    statements = [assign.format(field.name, value) for field in fields if (value := _value(field, names))]
+    if hasattr(cls, "__post_init__"):
+        statements.append("self.__post_init__()")
     compared = [field.name for field in fields if field.compare]
-    hashed = [field.name for field in fields if (field.compare if field.hash is None else field.hash)]
-    text = _METHODS.format(
-        parameters=", ".join(parameter for parameter, _ in given),
-        assignments="; ".join(assignment for _, assignment in given) or "pass",
-        mine="".join(f"self.{name}, " for name in compared),
-        others="".join(f"other.{name}, " for name in compared),
-        hashed="".join(f"self.{name}, " for name in hashed),
+    text = (_INIT + _EQ * eq + _HASH * (eq and frozen)).format(
+        parameters=", ".join(_parameter(field, names) for field in fields if field.init),
+        statements="; ".join(statements) or "pass",
+        mine=_listed("self", compared),
+        others=_listed("other", compared),
+        hashed=_listed("self", [f.name for f in fields if (f.compare if f.hash is None else f.hash)]),
     )
     methods: dict[str, Callable[..., Any]] = {}
     exec(text, names, methods)
@@ -70,18 +83,29 @@ def _compiled(cls: type) -> dict[str, Callable[..., Any]]:
     return methods
 
 
-def _given(field: Field[Any], names: dict[str, Any]) -> tuple[str, str]:
-    """The parameter of a field and its assignment; ``names`` are what the text can use, and get the field's default."""
-    name = field.name
-    if field.kw_only or not field.init:
-        raise TypeError(f"`{name}`: fields of a frozen class are given by position; else use `dataclasses.dataclass`")
+def _parameter(field: Field[Any], names: dict[str, Any]) -> str:
+    """A field as a parameter; ``names`` are what the text of a method can use, and get the field's default."""
+    if field.kw_only:
+        raise TypeError(f"`{field.name}`: fields are given by position here; else use `dataclasses.dataclass`")
     if field.default_factory is not MISSING:
-        names[f"_make_{name}"] = field.default_factory
-        return f"{name}=_MISSING", f"_put(self, {name!r}, _make_{name}() if {name} is _MISSING else {name})"
+        return f"{field.name}=_MISSING"
     if field.default is not MISSING:
-        names[f"_default_{name}"] = field.default
-        return f"{name}=_default_{name}", f"_put(self, {name!r}, {name})"
-    return name, f"_put(self, {name!r}, {name})"
+        names[f"_default_{field.name}"] = field.default
+        return f"{field.name}=_default_{field.name}"
+    return field.name
+
+
+def _value(field: Field[Any], names: dict[str, Any]) -> str:
+    """What a field is set to when an object is made; ``""``: nothing."""
+    if field.default_factory is MISSING:
+        return field.name if field.init else ""
+    names[f"_make_{field.name}"] = field.default_factory
+    made = f"_make_{field.name}()"
+    return f"{made} if {field.name} is _MISSING else {field.name}" if field.init else made
+
+
+def _listed(owner: str, names: Iterable[str]) -> str:
+    return "".join(f"{owner}.{name}, " for name in names)
 
 
 @recursive_repr()
@@ -96,10 +120,3 @@ def _set_nothing(self: object, name: str, value: object) -> None:
 
 def _delete_nothing(self: object, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-
-_SHARED: dict[str, Callable[..., Any]] = {
-    "__repr__": _shown,
-    "__setattr__": _set_nothing,
-    "__delattr__": _delete_nothing,
-}

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from warplint.builds.circumstances import Circumstances
+from warplint.dataclass import dataclass
 from warplint.runner.entry import start
 from warplint.runner.protocol import Channel, Request
 from warplint.verify.engine.warp_hooks import redirect_devices

@@ -6,8 +6,9 @@ import ast
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.finding import Span
 from warplint.kernels.ledger import File, Ledger, Needed, StoreRecord, Token, TokenKind
 from warplint.kernels.neighbours import neighbour_reads

@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.kernels import types
 from warplint.kernels.calls import Calls
 from warplint.kernels.ledger import Astray, Bound, Mark, Token, TokenKind

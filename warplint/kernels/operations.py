@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.kernels import types
 from warplint.kernels.builtins import Derivative, table
 from warplint.kernels.ledger import Arms, Bound, DangerRecord, File, Ledger, Token, TokenKind

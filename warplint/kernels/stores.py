@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
+from warplint.dataclass import dataclass
 from warplint.kernels import types
 from warplint.kernels.elements import component_keys, index_text, positions
 from warplint.kernels.expressions import Expressions

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations_with_replacement
+
+from warplint.dataclass import dataclass
 
 _FEWEST = 3
 """What happens from one round to the next shows in three of them."""

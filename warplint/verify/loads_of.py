@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from warplint.dataclass import dataclass
 from warplint.trace import events
 from warplint.trace.host.facts import is_under_condition, may_hold_kernels
 from warplint.trace.module_options import CACHING, DEFAULTS, NOT_BUILT_IN

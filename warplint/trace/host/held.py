@@ -9,9 +9,9 @@ objects that a recorded launch was given are watched, and each change of them is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from warplint.dataclass import dataclass
 from warplint.trace import events
 from warplint.trace.host.memory import ArrayValue
 from warplint.trace.host.values import Instance, Value, Vector

@@ -18,9 +18,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NoReturn
 
+from warplint.dataclass import dataclass
 from warplint.runner import memory_limit
 from warplint.runner.entry import start
 from warplint.runner.protocol import Channel, EntryKind, Request, records_of_child

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.accesses import REPEATS
 from warplint.verify.engine.execution.memory import LARGE, Contents
 from warplint.verify.engine.execution.operations import KernelCall

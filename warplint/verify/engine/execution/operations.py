@@ -7,9 +7,10 @@ states are rebuilt from checkpoints by running operations again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from warplint.dataclass import dataclass
 from warplint.verify.engine.execution.memory import Bytes, CodeStack, Memory, Range
 from warplint.verify.engine.warp_values import Layout, Packed, Scalars
 

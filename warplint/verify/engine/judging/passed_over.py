@@ -8,11 +8,12 @@ of *that* objective agree with the tape, and those of the program do not, the ho
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
+from warplint.dataclass import dataclass
 from warplint.proof import Repair
 from warplint.verify.engine.differences.finite_difference import DirectionVector, judge_direction
 from warplint.verify.engine.differences.measure import resolution

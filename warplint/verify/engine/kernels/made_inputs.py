@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import warp
 
+from warplint.dataclass import dataclass
 from warplint.proof import Draw
 from warplint.verify.engine.warp_values import fields_of_struct
 
