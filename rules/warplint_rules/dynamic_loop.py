@@ -67,7 +67,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from warplint.finding import Finding, Severity
+from warplint.finding import Finding, Severity, Span
 from warplint.kernels.summary import BY_REFERENCE, LEFT_BEHIND, OUT_OF_ORDER, SKIPPED, KernelFault, KernelFaultKind
 from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
@@ -132,6 +132,14 @@ def _moot(fault: KernelFault, kernel: Kernel | None, launch: Launch | None, flow
     return launch is not None and fault.steers in places and flow.left_loops.never(launch, places[fault.steers])
 
 
+def _place(fault: KernelFault, flow: Dataflow) -> Span:
+    """The operation; the loop, where the operation lies in a function that the loop calls, which is right by itself."""
+    enclosing, loop = flow.trace.enclosing, fault.loop
+    if enclosing is None or loop is None or enclosing.are_in_one_function(loop, fault.span):
+        return fault.span
+    return loop
+
+
 TOLD = kernel_faults.Told(
     frozenset((KernelFaultKind.DYNAMIC_LOOP,)),
     _what,
@@ -139,6 +147,7 @@ TOLD = kernel_faults.Told(
     condition=", should it be differentiated",
     together=_loop,
     moot=_moot,
+    place=_place,
 )
 
 RULE = Rule(

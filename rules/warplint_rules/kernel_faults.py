@@ -26,6 +26,10 @@ def _established(found: LaunchedFault, flow: Dataflow) -> bool:
     return found.established and found.fault.certain
 
 
+def _at_itself(fault: KernelFault, flow: Dataflow) -> Span:
+    return fault.span
+
+
 def _never(fault: KernelFault, kernel: Kernel | None, launch: Launch | None, flow: Dataflow) -> bool:
     return False
 
@@ -36,7 +40,7 @@ class Told:
 
     ``what``: the fault and its harm. ``instead``: what to write. ``together``: faults of one key are one finding, the
     first of the established ones speaks. ``established``: whether a launch makes it a warning.
-    ``moot``: whether the kernel as built, or as launched, does not have the fault at all.
+    ``moot``: whether the kernel as built, or as launched, does not have the fault at all. ``place``: where it stands.
     """
 
     kinds: frozenset[KernelFaultKind]
@@ -46,6 +50,7 @@ class Told:
     together: Callable[[KernelFault], Hashable] = _place
     established: Callable[[LaunchedFault, Dataflow], bool] = _established
     moot: Callable[[KernelFault, Kernel | None, Launch | None, Dataflow], bool] = _never
+    place: Callable[[KernelFault, Dataflow], Span] = _at_itself
     met: frozenset[KernelFaultKind] = frozenset()
     """The kinds that many right programs have: told only where gradient flows through the operand."""
 
@@ -93,14 +98,14 @@ def _launched(rule: Rule, told: Told, found: LaunchedFault, flow: Dataflow) -> F
     kernel, fault = found.launch.kernel, found.fault
     name = wording.operation_name(found.launch)
     matters = f"; {name} is launched on a tape and this reaches the loss: {told.instead(fault)}"
-    established = told.established(found, flow)
+    established, place = told.established(found, flow), told.place(fault, flow)
     return wording.finding(
         rule,
         Severity.WARNING if established else Severity.INFO,
-        fault.span,
+        place,
         f"{told.what(fault)}{matters if established else told.condition}",
         [
-            *_loop_label(fault),
+            *_labels(fault, place),
             *wording.label(_span(kernel), Role.KERNEL, f"in {name}"),
             *wording.label(found.launch.span, Role.LAUNCH, "launched here"),
             *wording.tape_labels(found.recording),
@@ -111,12 +116,13 @@ def _launched(rule: Rule, told: Told, found: LaunchedFault, flow: Dataflow) -> F
 
 
 def _declared(rule: Rule, told: Told, kernel: Kernel, fault: KernelFault, flow: Dataflow) -> Finding:
+    place = told.place(fault, flow)
     return wording.finding(
         rule,
         Severity.INFO,
-        fault.span,
+        place,
         f"{told.what(fault)}{told.condition}",
-        [*_loop_label(fault), *wording.label(kernel.span, Role.KERNEL, f"in `{kernel.name}`")],
+        [*_labels(fault, place), *wording.label(kernel.span, Role.KERNEL, f"in `{kernel.name}`")],
         flow.trace.source,
         Anchor(kernel=kernel.span, arguments=_arguments(fault)),
     )
@@ -127,8 +133,10 @@ def _arguments(fault: KernelFault) -> tuple[str, ...]:
     return tuple(sorted(fault.given))
 
 
-def _loop_label(fault: KernelFault) -> Sequence[Label]:
-    return wording.label(fault.loop, Role.NOTE, "a loop that stays a loop at run time")
+def _labels(fault: KernelFault, place: Span) -> Sequence[Label]:
+    """Those of a fault that is told at ``place``."""
+    needed = wording.label(fault.span if fault.span != place else None, Role.READ, "needed here")
+    return (*wording.label(fault.loop, Role.NOTE, "a loop that stays a loop at run time"), *needed)
 
 
 def _span(kernel: Kernel | None) -> Span | None:

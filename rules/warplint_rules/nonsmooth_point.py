@@ -50,7 +50,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from warplint.finding import Anchor, Finding, Role, Severity
-from warplint.kernels.summary import NonsmoothPoint, PointKind
+from warplint.kernels.summary import KernelFaultKind, NonsmoothPoint, PointKind
 from warplint.proof import Experiment
 from warplint.rule import Context, Group, Rule
 from warplint.trace.dataflow import Dataflow
@@ -61,9 +61,18 @@ if TYPE_CHECKING:
 
 
 def detect(context: Context) -> Iterable[Finding]:
-    """One finding for each operation: the launch that comes to its point, else the first one."""
+    """One finding for each operation: the launch that comes to its point, else the first one.
+
+    Of an operand that a loop has lost the adjoint reads another value than the operation did; that is one fault, and
+    another rule's (``log`` of a sum: the adjoint divides by the zero that the sum began with).
+    """
     flow = context.dataflow
-    told = [each for each in flow.launched_points if each.thread is not None or not each.point.guarded]
+    lost = {each.fault.span for each in flow.launched_faults if each.fault.kind is KernelFaultKind.DYNAMIC_LOOP}
+    told = [
+        each
+        for each in flow.launched_points
+        if (each.thread is not None or not each.point.guarded) and each.point.span not in lost
+    ]
     return wording.strongest([_finding(found, flow) for found in told])
 
 

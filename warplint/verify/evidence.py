@@ -227,6 +227,14 @@ def same_fault(one: Finding, other: Finding) -> bool:
     return spots((here.write,)) == spots((there.write,))
 
 
+def destruction(finding: Finding) -> tuple[Spot, Spot, Spot] | None:
+    """Where the memory was made, read and written of which a finding says that a needed value is lost in it."""
+    anchor = finding.anchor
+    if anchor.allocation is None or anchor.read is None or anchor.write is None:
+        return None
+    return spot(anchor.allocation), spot(anchor.read), spot(anchor.write)
+
+
 def _labelled(finding: Finding, *roles: Role) -> tuple[Span, ...]:
     return tuple(label.span for label in finding.labels if label.role in roles)
 

@@ -269,6 +269,20 @@ class SparedView:
     moved: float
 
 
+@dataclass(frozen=True)
+class ConsumedReading:
+    """The gradient of an intermediate array, read (``seen``) when the backward pass had consumed it.
+
+    ``consumed_by`` is the recorded operation whose adjoint took it, ``largest`` the largest magnitude it held before.
+    """
+
+    memory: int
+    allocated: tuple[Place, ...]
+    seen: tuple[Place, ...]
+    consumed_by: tuple[Place, ...]
+    largest: float
+
+
 # ------------------------------------------------------------------------------------------------------------------
 # What happened, in order: the raw material of ``trace/events.py``. Bounded in number (the first two iterations);
 # ``seq`` numbers them in one sequence, ``stack`` holds the user's frames, outermost first.

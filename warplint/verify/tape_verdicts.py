@@ -17,6 +17,7 @@ from warplint.verify.figures import comparison, figures_of, leaf_name, number
 from warplint.verify.records import (
     AdjointCheck,
     BackwardSeen,
+    ConsumedReading,
     EmptiedView,
     Gradient,
     GradientStatus,
@@ -123,7 +124,7 @@ def _stale(finding: Finding, run: Evidence) -> Verdict | None:
     """A reading that the run did not see as stale, or a gradient that was not measured: nothing is known."""
     allocation = spots((finding.anchor.allocation,))
     about = [g for g in run.gradients_about(finding) if allocation & run.spots_of(g.allocated)]
-    lost = _stagnant(finding, run) or _spared(finding, run)
+    lost = _stagnant(finding, run) or _spared(finding, run) or _consumed(finding, run)
     if lost is not None:
         return lost
     emptied = _emptied(finding, run)
@@ -161,6 +162,21 @@ def _spared(finding: Finding, run: Evidence) -> Verdict | None:
         f"run again with the clearing undone, the leaf differs by {number(seen.moved)} at the next backward"
     )
     return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, {"largest": seen.largest, "moved": seen.moved})
+
+
+def _consumed(finding: Finding, run: Evidence) -> Verdict | None:
+    """The gradient of an intermediate array was something on the way, and nothing when the program read it."""
+    here = spots((finding.span,))
+    seen = next((each for each in run.result.of(ConsumedReading) if here & run.spots_of(each.seen)), None)
+    if seen is None:
+        return None
+    by = f" of the launch in line {seen.consumed_by[-1][1]}" if seen.consumed_by else ""
+    reason = (
+        f"the gradient held values up to {number(seen.largest)} in the backward pass until the adjoint{by} took it; "
+        "when it is read here, all of it is zero"
+    )
+    figures = {"largest": seen.largest, "read": 0.0}
+    return Verdict(Status.CONFIRMED, reason, FINITE_DIFFERENCE, figures)
 
 
 V = TypeVar("V", Stagnant, SparedView)

@@ -17,7 +17,7 @@ from warplint.proof import Experiment, TapeClaim
 from warplint.verify.adjoint_verdicts import by_adjoint_check
 from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.declared import claim_of, draws_of, experiment_of
-from warplint.verify.evidence import Evidence, checks_of, spot, spots
+from warplint.verify.evidence import Evidence, checks_of, destruction, spot, spots
 from warplint.verify.figures import REPAIRING, comparison, figures_of, leaf_name, number, one_sided, repairing
 from warplint.verify.flat_verdicts import by_flat_gradient
 from warplint.verify.point_verdicts import by_point
@@ -87,12 +87,17 @@ def _with_verdict(finding: Finding, verdict: Verdict | None) -> Finding:
 
 
 def _only_seen(asked: Sequence[Finding], runs: Sequence[Evidence]) -> tuple[Finding, ...]:
-    """Findings of recorded traces that no finding from source accounts for; each fault once."""
+    """Findings of recorded traces that no finding from source accounts for; each fault once.
+
+    A run tells two names of one memory apart only where they are not the same part of it, so that another rule may
+    speak of the fault there.
+    """
     accounted = {id(run.counterpart(finding)) for run in runs for finding in asked}
+    destroyed = {found for finding in asked if (found := destruction(finding)) is not None}
     seen: dict[tuple[object, ...], Finding] = {}
     for run in runs:
         for finding in run.findings:
-            if id(finding) not in accounted:
+            if id(finding) not in accounted and destruction(finding) not in destroyed:
                 seen.setdefault((finding.code, *spot(finding.span)), finding)
     return tuple(seen.values())
 

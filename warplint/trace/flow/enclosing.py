@@ -25,9 +25,18 @@ class Enclosing:
 
     def loops(self, span: Span) -> tuple[int, ...]:
         """The lines of the loops around a place, outermost first, as far as its own function reaches."""
-        functions, loops = self._of(span.path)
-        around = max((each for each in functions if _holds(each, span.line)), default=(0, 0))
+        _, loops = self._of(span.path)
+        around = self._function(span)
         return tuple(first for first, last in sorted(loops) if first > around[0] and first <= span.line <= last)
+
+    def are_in_one_function(self, one: Span, other: Span) -> bool:
+        """Whether two places lie in the same function, or both at the top level of one file."""
+        return one.path == other.path and self._function(one) == self._function(other)
+
+    def _function(self, span: Span) -> Lines:
+        """The innermost function around a place."""
+        functions, _ = self._of(span.path)
+        return max((each for each in functions if _holds(each, span.line)), default=(0, 0))
 
     def _of(self, path: str) -> tuple[tuple[Lines, ...], tuple[Lines, ...]]:
         if path not in self._known:

@@ -14,7 +14,7 @@ from warplint.dataclass import dataclass
 from warplint.trace.events import Array, Backward, GradWrite, Memory, Reduction, Trace
 from warplint.trace.flow.recordings import Recording
 
-OBJECTIVE = re.compile(r"loss|cost|objective|energy|error", re.IGNORECASE)
+OBJECTIVE = re.compile(r"loss|cost|objective|energy|misfit|(?<![a-z])err|(?<![a-z])r?mse(?![a-z])", re.IGNORECASE)
 """What a line says that reports the number which is to be lowered."""
 SEED_TOLERANCE = 1e-3
 

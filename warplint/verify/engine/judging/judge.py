@@ -28,6 +28,7 @@ from warplint.verify.engine.execution.operations import KernelCall
 from warplint.verify.engine.execution.work import seconds_of
 from warplint.verify.engine.judging.arbiter import Reserve
 from warplint.verify.engine.judging.beside import BesideKink
+from warplint.verify.engine.judging.consumed import consumed_readings
 from warplint.verify.engine.judging.contributions import Summed, may_be_swallowed
 from warplint.verify.engine.judging.culprits import Culprits, places
 from warplint.verify.engine.judging.fixed_points import FixedPoints
@@ -101,6 +102,8 @@ class Judge:
                 self._send(unread)
             for stagnant in stagnant_updates(self._machine, self.analysis):
                 self._send(stagnant)
+            for consumed in consumed_readings(self._machine, self.analysis):
+                self._send(consumed)
             for spared in spared_views(self._machine, self.analysis, reserve=self._reserve, clock=self._clock):
                 self._send(spared)
             for call, memory in self.survey.overruns:

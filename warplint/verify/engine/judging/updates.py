@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warplint.verify.engine.execution.memory import Memory, Range
+from warplint.verify.engine.execution.memory import Bytes, Memory, Range
 from warplint.verify.engine.execution.operations import (
     Happening,
     HostRead,
@@ -60,7 +60,7 @@ def stagnant_updates(machine: Machine, analysis: Analysis) -> Iterator[Stagnant]
             continue
         cleared = _cleared_after(seen, gradient, analysis)
         written = _written_after(cleared, leaf, analysis) if cleared is not None else None
-        largest = _largest(gradient, seen.index, analysis)
+        largest = largest_magnitude(analysis.survey.gradients.at(gradient, seen.index), leaf, analysis)
         if cleared is None or written is None or not largest:
             continue
         machine.rewind(written.index)
@@ -97,13 +97,13 @@ def _written_after(cleared: Operation, leaf: Memory, analysis: Analysis) -> Host
     return None
 
 
-def _largest(gradient: Memory, index: int, analysis: Analysis) -> float:
-    """The largest magnitude that a gradient holds before an operation; 0 where its numbers are not known."""
-    kind = float_kind_of(gradient.gradient_of or gradient, analysis)
+def largest_magnitude(contents: Bytes, owner: Memory, analysis: Analysis) -> float | None:
+    """The largest magnitude in the bytes of a gradient of ``owner``; None where its numbers are not known."""
+    kind = float_kind_of(owner, analysis)
     if kind is None:
-        return 0.0
-    contents = np.ascontiguousarray(analysis.survey.gradients.at(gradient, index))
-    values = np.abs(contents[: contents.size - contents.size % kind.itemsize].view(kind).astype(np.float64))
+        return None
+    whole = contents.size - contents.size % kind.itemsize
+    values = np.abs(np.ascontiguousarray(contents)[:whole].view(kind).astype(np.float64))
     return float(np.max(values[np.isfinite(values)], initial=0.0))
 
 
