@@ -171,3 +171,13 @@ def folded(a: wp.array(dtype=float), b: wp.array(dtype=float)):
         b[i] = 0.5 * wp.sin(a[i]) + wp.abs(a[i])
     else:
         b[i] = 0.5 * wp.sin(a[i]) - wp.abs(-a[i])
+
+
+@wp.kernel
+def loss_of_halves(a: wp.array(dtype=wp.float16), loss: wp.array(dtype=float)):
+    loss[0] = float(wp.float16(300.1) * a[0] + wp.float16(0.37) * a[1] + a[2])
+
+
+@wp.kernel
+def bent_loss_of_halves(a: wp.array(dtype=wp.float16), loss: wp.array(dtype=float)):
+    loss[0] = float(a[0] * a[0] + wp.float16(0.37) * a[1] + a[2])

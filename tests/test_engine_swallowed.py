@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 from engine_runs import judged
+from test_engine_replay import in_process
 
 from warplint.proof import Repair
+from warplint.verify.engine.differences.measure import resolution
+from warplint.verify.engine.differences.precision import EPS32, EPS64
 from warplint.verify.records import GradientStatus, KernelCheck, SignatureKind
 
 pytestmark = pytest.mark.warp
@@ -133,3 +139,41 @@ def test_what_rounding_leaves_of_a_zero_gradient_is_not_called_wrong(tmp_path):
     )
     assert [each.status for each in answer.gradients].count(GradientStatus.PASS) == 1
     assert GradientStatus.FAIL not in [each.status for each in answer.gradients]
+
+
+@pytest.mark.parametrize(
+    ("leaf", "loss", "told"),
+    [("f4", "f4", EPS32), ("f8", "f4", EPS32), ("f8", "f8", EPS64), ("f2", "f4", 2.0**-10), ("f4", "f2", 2.0**-10)],
+)
+def test_the_coarsest_of_a_leaf_and_its_losses_tells_how_finely_they_move(leaf, loss, told):
+    def of(name):
+        return SimpleNamespace(kind=np.dtype(name))
+
+    group = SimpleNamespace(leaf=SimpleNamespace(view=of(leaf)), backwards=[SimpleNamespace(loss_kind=of(loss))])
+    assert resolution(group) == told
+
+
+def test_a_loss_of_numbers_in_half_precision_is_affine_to_within_their_rounding(tmp_path):
+    output = in_process(
+        """
+from warplint.verify.engine.execution.accesses import view_of
+from warplint.verify.engine.execution.operations import KernelCall
+from warplint.verify.engine.judging.parts import Weighted
+from warplint.verify.engine.kernels.rewriting import NotRewritable
+a, loss = wp.array([0.5, 2.0, 3.0], dtype=wp.float16), wp.zeros(1, dtype=float)
+for kernel in (loss_of_halves, bent_loss_of_halves):
+    wp.launch(kernel, dim=1, inputs=[a], outputs=[loss])
+hooks.observer = None
+for call in [each for each in log.operations if isinstance(each, KernelCall)]:
+    read, made = (view_of(call, slot) for slot in call.layout.slots)
+    try:
+        print(call.name, *(round(float(weight), 1) for weight in Weighted.measured(call, [read], made).weights))
+    except NotRewritable as error:
+        print(call.name, error)
+""",
+        tmp_path,
+    )
+    assert output.splitlines()[-2:] == [
+        "loss_of_halves 300.0 0.4 1.0",
+        "bent_loss_of_halves the launch that makes the loss is not affine",
+    ]

@@ -25,6 +25,7 @@ from warplint.verify.engine.differences.directions import (
 )
 from warplint.verify.engine.differences.kinks import Kink, kink_in
 from warplint.verify.engine.differences.ladder import STEPS, Ladder, Objective, OutOfBudget, Sample, Side, Window
+from warplint.verify.engine.differences.precision import EPS32, EPS64
 from warplint.verify.records import Direction, GradientStatus
 
 __all__ = [
@@ -42,9 +43,6 @@ __all__ = [
     "one_sided",
     "wants_one_sided",
 ]
-
-EPS32 = 2.0**-23
-EPS64 = 2.0**-52
 
 FIRST = (3e-2, 1e-2, 3e-3)
 """Where most programs are both smooth and above the noise."""

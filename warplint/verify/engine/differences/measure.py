@@ -10,8 +10,6 @@ import numpy as np
 
 from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.finite_difference import (
-    EPS32,
-    EPS64,
     DirectionVector,
     OutOfBudget,
     both,
@@ -22,6 +20,7 @@ from warplint.verify.engine.differences.finite_difference import (
     one_sided,
     wants_one_sided,
 )
+from warplint.verify.engine.differences.precision import epsilon_of
 from warplint.verify.engine.execution.memory import CodeStack, Range
 from warplint.verify.engine.execution.operations import Operation
 from warplint.verify.engine.replaying.analysis import Analysis
@@ -30,7 +29,6 @@ from warplint.verify.engine.replaying.leaves import Leaf
 from warplint.verify.engine.replaying.windows import Window, rewritten
 from warplint.verify.records import Direction, GradientStatus
 
-EPS16 = 2.0**-10
 CHECKED = 1e-2
 """The relative step along the first direction at which it is seen whether a shortened window is as good."""
 
@@ -179,9 +177,10 @@ class Measurer:
 
     def _comparison(self, group: Group, window: Window, effort: Effort) -> _Comparison:
         leaf = group.leaf
-        epsilon = max({2: EPS16, 4: EPS32, 8: EPS64}[leaf.view.kind.itemsize], coarsest(group))
         rewrites = rewritten(group.rewrites, leaf, self.analysis)
-        return _Comparison(leaf, window, rewrites, epsilon, window.terms_added(), effort.evaluations, self.clock)
+        return _Comparison(
+            leaf, window, rewrites, resolution(group), window.terms_added(), effort.evaluations, self.clock
+        )
 
 
 @dataclass(frozen=True)
@@ -259,16 +258,10 @@ def _never_right(found: Measurement, group: Group) -> Measurement:
     return otherwise(found, GradientStatus.INCONCLUSIVE, f"{off} of {group.consumed.size} are no numbers{told}")
 
 
-def coarsest(group: Group) -> float:
-    """The machine epsilon of the loss: an objective in single precision has its noise."""
-    kinds = [begin.loss_kind.kind for begin in group.backwards if begin.loss_kind is not None]
-    sizes = [kind.itemsize for kind in kinds if kind is not None]
-    return {2: EPS16, 4: EPS32, 8: EPS64}[min(sizes)] if sizes else 0.0
-
-
 def resolution(group: Group) -> float:
-    """The machine epsilon of what lies between a leaf in single or double precision and its losses."""
-    return max(EPS32 if group.leaf.view.kind.itemsize == 4 else EPS64, coarsest(group))
+    """The machine epsilon of the coarsest of a leaf and its losses: an objective in single precision has its noise."""
+    losses = [begin.loss_kind.kind for begin in group.backwards if begin.loss_kind is not None]
+    return epsilon_of([group.leaf.view.kind, *(kind for kind in losses if kind is not None)])
 
 
 def inconclusive(reason: str, found: Measurement | None = None) -> Measurement:

@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.directions import DirectionVector, combine
-from warplint.verify.engine.differences.finite_difference import EPS32, OutOfBudget, judge_direction
+from warplint.verify.engine.differences.finite_difference import OutOfBudget, judge_direction
 from warplint.verify.engine.differences.measure import Clock, Measurement
+from warplint.verify.engine.differences.precision import EPS32, epsilon_of
 from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.memory import Range
 from warplint.verify.engine.execution.operations import KernelCall
@@ -92,7 +93,7 @@ class Summed:
 
         base = terms(0.0)
         moved = terms(1e-2)
-        noise = EPS32 * float(np.sqrt(np.sum(moved[moved != base] ** 2)))
+        noise = max(EPS32, sum_of.epsilon) * float(np.sqrt(np.sum(moved[moved != base] ** 2)))
 
         def objective(step: float) -> float:
             return float(np.sum(terms(step) - base)) if step else 0.0
@@ -140,6 +141,11 @@ class _Sum:
         if not launches:
             raise NotRewritable("nothing adds to the loss")
         return cls(launches)
+
+    @property
+    def epsilon(self) -> float:
+        """How finely the contributions are told."""
+        return epsilon_of(apart.added.numpy().dtype for apart in self.launches.values())
 
     @property
     def described(self) -> str:

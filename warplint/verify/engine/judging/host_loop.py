@@ -8,13 +8,13 @@ import numpy as np
 
 from warplint.dataclass import dataclass
 from warplint.verify.engine.differences.finite_difference import (
-    EPS32,
     DirectionVector,
     OutOfBudget,
     combine,
     judge_direction,
 )
 from warplint.verify.engine.differences.measure import Measurement, Measurer, resolution, shown
+from warplint.verify.engine.differences.precision import EPS32
 from warplint.verify.engine.execution.operations import HostRead, HostWrite, KernelCall, Operation
 from warplint.verify.engine.judging import passed_over
 from warplint.verify.engine.judging.arbiter import Question, Reserve, Snapshot, Unanswered
@@ -111,7 +111,8 @@ class HostLoop:
             asked = fork(vector, step) - window.unmoved
             taped = Window(self.machine, self.measurer.analysis, opened, group.backwards)
             replayed = taped.evaluate({}, lambda old: vector.moved(old, step), leaf) - window.unmoved
-            if abs(asked - replayed) <= 0.02 * max(abs(asked), abs(replayed)) + 64 * EPS32 * abs(window.unmoved):
+            rounded = 64 * max(EPS32, resolution(group)) * abs(window.unmoved)
+            if abs(asked - replayed) <= 0.02 * max(abs(asked), abs(replayed)) + rounded:
                 return found
             return self._measured(group, found, fork)
         except (Unanswered, OutOfBudget, NotExact) as error:

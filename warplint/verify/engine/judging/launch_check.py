@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from warplint.verify.engine.differences.finite_difference import EPS32, EPS64, OutOfBudget
+from warplint.verify.engine.differences.finite_difference import OutOfBudget
+from warplint.verify.engine.differences.precision import epsilon_of
 from warplint.verify.engine.execution.accesses import Access, view_of
 from warplint.verify.engine.execution.memory import Contents
 from warplint.verify.engine.execution.operations import KernelCall
@@ -22,7 +23,6 @@ from warplint.verify.engine.warp_modules import definition
 from warplint.verify.engine.warp_values import ArraySlot, Packed, adjoint_parameters, copied, descriptor
 from warplint.verify.records import GradientStatus, KernelCheck
 
-EPS16 = 2.0**-10
 STEPS = (0.03, 30.0, 3e4)
 """Relative steps: the first is the largest that finite differences take, the others show what rounding swallowed."""
 LEAST, MOST = 60, 400
@@ -140,8 +140,7 @@ class LaunchCheck:
         if any(memory.canary_is_dead() for memory in self._call.touched):
             return ()
         inputs = {name: view.read() for name, view in self._views.items()}
-        sizes = [view.kind.itemsize for view in self._views.values()]
-        epsilon = {2: EPS16, 4: EPS32, 8: EPS64}[min(sizes)]
+        epsilon = epsilon_of(view.kind for view in self._views.values())
         began = time.perf_counter()
         self._forward({})
         budget = int(min(MOST, max(LEAST, seconds / (time.perf_counter() - began))))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warplint.dataclass import dataclass
-from warplint.verify.engine.differences.finite_difference import EPS32, EPS64
+from warplint.verify.engine.differences.precision import epsilon_of
 from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.memory import Contents, Range
 from warplint.verify.engine.execution.operations import KernelCall
@@ -85,7 +85,7 @@ class Weighted:
     def _require(self, numbers: Numbers, found: float) -> None:
         """That the weights tell what the launch has made of these numbers, to within rounding."""
         terms = self.weights * numbers
-        epsilon = EPS32 if self.loss.kind.itemsize == 4 else EPS64
+        epsilon = epsilon_of([self.loss.kind, *(view.kind for view in self.inputs)])
         size = abs(self.constant) + float(np.sum(np.abs(terms)))
         if not abs(found - self.constant - float(np.sum(terms))) <= ROUNDED * epsilon * size:
             raise NotRewritable("the launch that makes the loss is not affine")
@@ -116,6 +116,11 @@ class Parts:
             loss = FloatView.flat(begin.loss.address, kind.itemsize, kind)
             found[makers[-1].index] = Weighted.measured(makers[-1], list(_read(makers[-1], analysis)), loss)
         return cls(found)
+
+    @property
+    def epsilon(self) -> float:
+        """How finely the terms are told."""
+        return epsilon_of(view.kind for each in self.launches.values() for view in each.inputs)
 
     @property
     def described(self) -> str:
