@@ -46,10 +46,17 @@ def best(commands: int, command: Sequence[str], environment: Mapping[str, str], 
     return Cost(min(cost.wall for cost in costs), min(cost.cpu for cost in costs))
 
 
-def environment_of(cache: Path) -> dict[str, str]:
-    """The environment of a child: this checkout first on the path, a cache of its own."""
+def environment_of(folder: Path) -> dict[str, str]:
+    """The environment of a child: this checkout first on the path, and what is kept between runs in ``folder``.
+
+    Bytecode is kept, as it is of what is installed, whatever the environment says of it: to compile a checkout at each
+    start took a quarter of what ``gradcheck`` of a short program takes.
+    """
     path = os.pathsep.join([str(ROOT), str(ROOT / "rules"), os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep), "WARPLINT_CACHE_DIR": str(cache)}
+    kept = {"WARPLINT_CACHE_DIR": str(folder / "answers"), "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    variables = {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep), **kept}
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    return variables
 
 
 def parse_time(files: Iterable[Path]) -> float:

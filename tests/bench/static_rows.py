@@ -32,7 +32,7 @@ def static_rows(folders: Sequence[Path], repeat: int) -> Iterator[Row]:
 
 
 def _lint_rows(files: Sequence[Path], scratch: Path, repeat: int) -> Iterator[Row]:
-    environment = environment_of(scratch / "cache")
+    environment = environment_of(scratch / "lint")
     command = [sys.executable, "-m", "warplint", "check", "--exit-zero", "--jobs", "1", *map(str, files)]
     parsing = min(parse_time(files) for _ in range(max(repeat, 2)))
     cold = best(repeat, [*command, "--no-cache"], environment, scratch)
@@ -45,9 +45,8 @@ def _lint_rows(files: Sequence[Path], scratch: Path, repeat: int) -> Iterator[Ro
 
 def _flake8_rows(files: Sequence[Path], scratch: Path, repeat: int) -> Iterator[Row]:
     repeat = max(5, repeat)
-    plain = environment_of(scratch / "none")
-    plugged = {**with_plugin(scratch / "metadata"), "WARPLINT_CACHE_DIR": str(scratch / "flake8")}
-    plugged.pop("PYTHONDONTWRITEBYTECODE", None)
+    plain = environment_of(scratch / "flake8")
+    plugged = {**plain, "PYTHONPATH": with_plugin(scratch / "metadata").get("PYTHONPATH", "")}
     subject = min(files, key=lambda file: abs(file.read_bytes().count(b"\n") - _LINES))
     (scratch / "subject.py").write_bytes(subject.read_bytes())
     empty = scratch / "without"
