@@ -233,7 +233,7 @@ def test_a_kernel_beyond_the_budget_says_so():
     assert "steps" in summary.why or "needs" in summary.why
 
 
-def test_summaries_are_made_once_for_equal_captures():
+def test_a_summary_goes_by_what_is_captured():
     text = """
     N = {}
 
@@ -243,7 +243,6 @@ def test_summaries_are_made_once_for_equal_captures():
             b[j] = a[j]
     """
     source = sources_of(text.format(2))["k"]
-    assert summarise(source) is summarise(source)
     changed = type(source)(source.node, source.path, sources_of(text.format(3))["k"].scope)
     assert len(summarise(source).stores) == 2
     assert len(summarise(changed).stores) == 3

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from bisect import insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from warplint.names import absolute_module, import_lines
@@ -32,7 +33,8 @@ class ImportClosure:
         self._digests: dict[Module, bytes] = {}
         self._names: dict[Module, frozenset[str]] = {}
         self._all: dict[Module, tuple[Module, ...]] = {}
-        self._unnamed: dict[Module, tuple[int, tuple[str, ...]]] = {}
+        self._unnamed: dict[Module, list[str]] = {}
+        self._seen = 0
 
     def of(self, module: Module) -> tuple[Module, ...]:
         """The module and all that it imports, directly or not, in an order that depends on the files alone."""
@@ -42,7 +44,8 @@ class ImportClosure:
         found = {module: None}
         todo = [module]
         while todo:
-            for imported in self._imported(todo.pop()):
+            current = todo.pop()
+            for imported in self._direct.get(current) or self._imported(current):
                 if imported not in found:
                     found[imported] = None
                     todo.append(imported)
@@ -73,14 +76,14 @@ class ImportClosure:
             names = self._names[module] = frozenset(imported_names(module))
         return names
 
-    def unnamed(self, module: Module) -> tuple[str, ...]:
-        """The names that were looked up for the file until now, and that none of its import statements has."""
-        asked = self._project.looked_up(module)  # it only grows
-        count, names = self._unnamed.get(module, (0, ()))
-        if count != len(asked):
-            names = tuple(sorted(asked - self.names(module)))
-            self._unnamed[module] = (len(asked), names)
-        return names
+    def unnamed(self) -> Mapping[Module, Sequence[str]]:
+        """The names that were looked up for files until now, and that none of their import statements has."""
+        asked = self._project.looked_up  # it only grows
+        for module, name in asked[self._seen :]:
+            if name not in self.names(module):
+                insort(self._unnamed.setdefault(module, []), name)
+        self._seen = len(asked)
+        return self._unnamed
 
     def _imported(self, module: Module) -> tuple[Module, ...]:
         direct = self._direct.get(module)

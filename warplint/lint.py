@@ -273,6 +273,7 @@ def _examined(
     todo: Sequence[str], project: Project, closure: ImportClosure, task: Task, jobs: int
 ) -> Iterator[FileReport]:
     if jobs <= 1 or len(todo) < FEWEST_FOR_POOL:
+        _parse(todo, project)
         yield from (_examine_alone(path, project, closure, task) for path in todo)
         return
     size = max(1, min(16, len(todo) // (4 * jobs)))
@@ -287,7 +288,22 @@ def _examined(
 def _examine_part(part: tuple[str, ...], task: Task) -> list[FileReport]:
     gc.disable()  # as in the process that started this one
     project, closure = _project_of_process(task)
+    _parse(part, project)
     return [_examine_alone(path, project, closure, task) for path in part]
+
+
+def _parse(paths: Iterable[str], project: Project) -> None:
+    """Parse the files to be examined before anything leaves garbage.
+
+    Their trees, millions of objects, then stay out of what is looked through for garbage after each file.
+    """
+    for path in paths:
+        try:
+            module = project.module(path)
+            _ = None if module.source.is_too_large else module.tree
+        except Unreadable:
+            continue  # told when the file is examined
+    gc.freeze()
 
 
 def _examine_alone(path: str, project: Project, closure: ImportClosure, task: Task) -> FileReport:

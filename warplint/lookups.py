@@ -42,30 +42,27 @@ class Beyond:
 def files(project: Project, closure: ImportClosure, entry: Module) -> tuple[Module, ...]:
     """The files that a result rests on: the entry, what it imports, and what was looked up beyond that until now."""
     reached = dict.fromkeys(closure.of(entry))
+    unnamed = closure.unnamed()
     todo = list(reached)
     for module in todo:  # grows while it is walked
-        for _, found in _unnamed(project, closure, module):
+        for name in unnamed.get(module, ()):
+            found = project.find(name, module)
             new = [each for each in closure.of(found) if each not in reached] if found is not None else []
             reached.update(dict.fromkeys(new))
             todo += new
-    return tuple(reached)
+    return tuple(todo)
 
 
 def beyond(project: Project, closure: ImportClosure, entry: Module) -> Beyond:
     """What was asked for ``entry`` and for the files that its result rests on, until now."""
+    unnamed = closure.unnamed()
     lookups = (
-        Lookup(module.path, name, _digest(found, closure))
+        Lookup(module.path, name, _digest(project.find(name, module), closure))
         for module in files(project, closure, entry)
-        for name, found in _unnamed(project, closure, module)
+        for name in unnamed.get(module, ())
     )
     asked = project.memo.get(_key(entry))
     return Beyond(tuple(lookups), asked if isinstance(asked, bool) else None)
-
-
-def _unnamed(project: Project, closure: ImportClosure, module: Module) -> Iterator[tuple[str, Module | None]]:
-    """What was looked up for a file under names that none of its import statements has."""
-    for name in closure.unnamed(module):
-        yield name, project.find(name, module)
 
 
 def holds(told: Beyond, project: Project, closure: ImportClosure, entry: Module) -> bool:

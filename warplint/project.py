@@ -10,8 +10,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path
@@ -49,7 +48,16 @@ class Probe:
 
 
 _EFFECT = Probe(
-    (b"config.", b"clear_kernel_cache(", b"\nwp.launch(", b"\nwarp.launch(", b"Tape(", b"module", b"get_module("),
+    (
+        b"config.",
+        b"clear_kernel_cache(",
+        b"\nwp.launch(",
+        b"\nwarp.launch(",
+        b"Tape(",
+        b"kernel(",
+        b"module_options(",
+        b"get_module(",
+    ),
     re.compile(
         rb"^[\w.]*\bconfig\.\w+\s*=[^=]|^(?:\w+\.)?(?:clear_kernel_cache|launch|get_module)\(|^with .*Tape\("
         rb"|^@[\w.]*kernel\([^)]*\bmodule\s*=\s*[\"'](?!unique[\"'])"
@@ -138,7 +146,9 @@ class Project:
     _listed: dict[Path, frozenset[str]] = field(default_factory=dict, repr=False)
     _reached: dict[Probe, dict[Module, bool]] = field(default_factory=dict, repr=False)
     _finds: dict[Probe, dict[Module, bool]] = field(default_factory=dict, repr=False)
-    _looked_up: defaultdict[Module, set[str]] = field(default_factory=lambda: defaultdict(set), repr=False)
+    _asked: set[tuple[Module, str]] = field(default_factory=set, repr=False)
+    looked_up: list[tuple[Module, str]] = field(default_factory=list, repr=False)
+    """The files for which names were looked up until now, found or not, and the names, each once."""
 
     @staticmethod
     def for_paths(paths: Iterable[str | Path], follow_imports: bool = True) -> Project:
@@ -174,16 +184,13 @@ class Project:
         if not self.follow_imports or not name or WARP_LIBRARY.match(name):
             return None
         folder = importer.file.parent if importer is not None and importer.file is not None else None
-        if importer is not None:
-            self._looked_up[importer].add(name)
+        if importer is not None and (importer, name) not in self._asked:
+            self._asked.add((importer, name))
+            self.looked_up.append((importer, name))
         key = (folder, name)
         if key not in self._resolved:
             self._resolved[key] = self._search(name, folder, importer)
         return self._resolved[key]
-
-    def looked_up(self, importer: Module) -> Set[str]:
-        """All the names that were looked up for a file until now, found or not."""
-        return self._looked_up.get(importer, frozenset())
 
     def exists(self, name: str, importer: Module | None = None) -> bool:
         """Whether ``name`` is a module or a namespace folder of the project."""

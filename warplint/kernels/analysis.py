@@ -12,11 +12,8 @@ Theory: Hascoët, Naumann, Pascual, *"To be recorded" analysis in reverse-mode a
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Iterable
-from dataclasses import field
 
-from warplint.dataclass import dataclass
 from warplint.finding import Span
 from warplint.kernels import types
 from warplint.kernels.dead_stores import bury
@@ -24,14 +21,12 @@ from warplint.kernels.faults import faults
 from warplint.kernels.ledger import MOST_STEPS, File, Ledger, Overrun, StoreRecord, Token, TokenKind
 from warplint.kernels.operations import Frame
 from warplint.kernels.points import nonsmooth_points
-from warplint.kernels.source import Constant, KernelSource, text_of
+from warplint.kernels.source import KernelSource, text_of
 from warplint.kernels.statements import Interpreter, parameter_value
 from warplint.kernels.summary import Cut, KernelSummary, Need, Parameter, Read, Store, StoreKind
 from warplint.kernels.types import Kind, Type
 from warplint.kernels.values import Value, members, union
-from warplint.names import dotted
 from warplint.source import span_of
-from warplint.syntax import walk
 
 LONGEST_TEXT = 60
 """Operations are quoted up to this many characters."""
@@ -40,54 +35,14 @@ _KINDS = {Kind.ARRAY: "array", Kind.STRUCT: "struct", Kind.UNKNOWN: "unknown"}
 
 
 def summarise(source: KernelSource) -> KernelSummary:
-    """The summary of a kernel; cached by node, captured values and the options that shape the adjoint.
+    """The summary of a kernel, of its text, what its names mean and the options that shape its adjoint.
 
     Never raises for what the kernel holds: where the analysis gives up, ``complete`` is false and ``why`` says it.
     """
-    return _summarised(_Request(source, _captures(source)))
-
-
-@dataclass(frozen=True)
-class _Request:
-    """A kernel, equal to another one where its summary must be."""
-
-    source: KernelSource = field(compare=False)
-    captures: tuple[object, ...]
-
-
-def _captures(source: KernelSource) -> tuple[object, ...]:
-    """Everything outside a kernel's text that its summary depends on."""
-    meanings = tuple(_comparable(source.scope.resolve(name)) for name in _free_names(source.node))
-    return (source.node, source.path, source.max_unroll, source.enable_backward, source.warp, source.followed, meanings)
-
-
-def _comparable(meaning: object) -> object:
-    """A meaning as part of a key: constants by type and text, since ``1 == True`` and lists have no hash."""
-    if isinstance(meaning, Constant):
-        return (type(meaning.value), repr(meaning.value))
-    return meaning
-
-
-@functools.lru_cache(maxsize=8192)
-def _free_names(node: ast.FunctionDef) -> tuple[str, ...]:
-    """The dotted names in a function that may mean something outside it."""
-    names: dict[str, None] = {}
-    own = {argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-    for each in walk(node):
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-            own.add(each.id)
-        name = dotted(each) if isinstance(each, (ast.Name, ast.Attribute)) else None
-        if name is not None:
-            names[name] = None
-    return tuple(name for name in names if name.partition(".")[0] not in own)
-
-
-@functools.lru_cache(maxsize=8192)
-def _summarised(request: _Request) -> KernelSummary:
-    first = _Analysis(request.source)
+    first = _Analysis(source)
     if first.run(unrolled_steps=MOST_STEPS):
         return first.summary()
-    second = _Analysis(request.source)
+    second = _Analysis(source)
     second.run(unrolled_steps=0)
     return second.summary()
 

@@ -11,9 +11,12 @@ import enum
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from warplint.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from warplint.kernels.types import Type
 
 
 class Unknown(enum.Enum):
@@ -81,6 +84,8 @@ class Struct:
     node: ast.ClassDef
     path: str
     scope: Scope
+    types: dict[str, Type] = field(default_factory=dict, compare=False, repr=False)
+    """What :func:`warplint.kernels.types.fields` has made of the annotations."""
 
     @property
     def fields(self) -> Mapping[str, ast.expr]:

@@ -140,10 +140,11 @@ def annotated(node: ast.expr | None, scope: Scope) -> Type:
     return UNKNOWN
 
 
-@functools.lru_cache(maxsize=1024)
 def fields(struct: Struct) -> Mapping[str, Type]:
     """Field name to type."""
-    return {name: annotated(annotation, struct.scope) for name, annotation in struct.fields.items()}
+    if not struct.types:
+        struct.types.update({name: annotated(annotation, struct.scope) for name, annotation in struct.fields.items()})
+    return struct.types
 
 
 def _bare(name: str) -> Type:

@@ -184,11 +184,15 @@ class Dataflow:
     @cached_property
     def left_overs(self) -> tuple[LeftOver, ...]:
         """Backwards that add to what an earlier one left, where the sum is used as the later one's gradient."""
+        if not self.recordings:
+            return ()
         return tuple(left_overs(self.trace, self._walks, self.writes.operations, self.writes, self.gradient_life))
 
     @cached_property
     def stale_reads(self) -> tuple[StaleRead, ...]:
         """Gradients that are used where they hold nothing."""
+        if not self.recordings:
+            return ()
         asked = (self.trace, self._walks, self.writes.operations)
         return (*stale_reads(*asked, self.trace.memories), *unready_reads(*asked))
 
@@ -209,11 +213,15 @@ class Dataflow:
     @cached_property
     def lost_updates(self) -> tuple[LostUpdate, ...]:
         """Copies of parameters that an optimiser updates while the tape reads the original."""
+        if not self.recordings:
+            return ()
         return tuple(lost_updates(self.trace, self.recordings, self.writes.operations))
 
     @cached_property
     def unseeded(self) -> tuple[Recording, ...]:
         """Backwards that nothing seeds, although a gradient of theirs is used; none where a seed may be unseen."""
+        if not self.recordings:
+            return ()
         return tuple(unseeded(self.trace, self.recordings, self.gradient_life))
 
     @cached_property
@@ -224,6 +232,8 @@ class Dataflow:
     @cached_property
     def broken_links(self) -> tuple[BrokenLink, ...]:
         """Operations that pass a value on towards the loss, and no gradient back to its leaves."""
+        if not self.recordings:
+            return ()
         around = Surroundings(
             self.operations,
             self.trace.memories,
@@ -347,7 +357,7 @@ class Dataflow:
     @cached_property
     def carried_states(self) -> tuple[CarriedState, ...]:
         """State carried from one tape into the next; nothing where the trace was cut, since an absence is at stake."""
-        if self.trace.cut:
+        if self.trace.cut or not self.recordings:
             return ()
         tapes = Tapes(
             self.periods,

@@ -19,7 +19,7 @@ _BUILDS = (
 )
 _CONFIG_SET = re.compile(rb"\.config\.\w+\s*(?:=[^=]|,)|setattr\([\w.]*\.config\b|\b(?:wp|warp)\.config\b(?!\.)")
 _DECIDES = Probe(
-    (b".config.", b"unique", b"module=", b"set_module_options("),
+    (b"p.config.", b'"unique"', b"'unique'", b"module=", b"set_module_options("),
     re.compile(
         rb"\b(?:wp|warp)\.config\.\w+\s*=[^=]|[\"']unique[\"']|kernel\([^)\n]*\bmodule\s*=|set_module_options\("
     ),
@@ -34,12 +34,15 @@ _NAMES_TAPE = Probe(
     re.compile(rb"\bTape\(|import [^\n]*\bTape\b|\bwith [^\n]*[Tt]ape\b|[Tt]ape\.__enter__|\.Tape\)"),
 )
 _RUNS_KERNELS = Probe((b"launch(", b"launch_tiled("), re.compile(rb"\blaunch(?:_tiled)?\("))
-_MAPS = re.compile(rb"\b(?:wp|warp)\.map\(")
+_MAPS = Probe((b"p.map(",), re.compile(rb"\b(?:wp|warp)\.map\("))
 """Kernels that Warp writes by itself, for a function that may capture what changes."""
-_CUDA = Probe((b"cuda",), re.compile(rb"""["']cuda(?::\d+)?["']|\bget_cuda_device|\bis_cuda\b"""))
+_CUDA = Probe(
+    (b'"cuda', b"'cuda", b"get_cuda_device", b"is_cuda"),
+    re.compile(rb"""["']cuda(?::\d+)?["']|\bget_cuda_device|\bis_cuda\b"""),
+)
 _NEAR = 12
 """Files of a program's own that are looked at, so that a large package costs no more than a small program."""
-_KERNEL = re.compile(rb"\bkernel\b")
+_KERNEL = Probe((b"kernel",), re.compile(rb"\bkernel\b"))
 _RUNS = re.compile(
     rb"^(?:with |for |while |if |try:|match |(?!def |class |async |import |from |@|#|[\"'\])}])[^\n#]*\w\()",
     re.MULTILINE,
@@ -79,12 +82,12 @@ def _decides_builds(project: Project, module: Module, data: bytes) -> bool:
     """Whether options, modules or the order of kernels and launches may be told from a run of the file."""
     if any(word in data for word in _BUILDS) or _NAMED_MODULE.search(data) is not None or _sets_config(data):
         return True
-    maps = _MAPS.search(data) is not None
+    maps = _MAPS.found_in(data)
     if not (maps or b"launch(" in data) or _STARTS.search(data) is None:
         return False
     if maps:
         return True
-    return _KERNEL.search(data) is not None or project.leads_to(module, _DECIDES)
+    return _KERNEL.found_in(data) or project.leads_to(module, _DECIDES)
 
 
 def is_beside(module: Module, entry: Module) -> bool:

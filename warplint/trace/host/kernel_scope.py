@@ -10,7 +10,7 @@ from warplint.kernels.source import Meaning, Scope, Unknown
 from warplint.kernels.summary import KernelSummary
 from warplint.trace import events
 from warplint.trace.host.lookup import MISSING, global_value, look_up
-from warplint.trace.host.machine import Machine
+from warplint.trace.host.machine import Machine, SummaryKey
 from warplint.trace.host.values import (
     ArrayType,
     Class,
@@ -144,17 +144,28 @@ def _attached(machine: Machine, function: Function | None) -> kernels.Function |
 
 
 def summarise_kernel(machine: Machine, kernel: events.Kernel) -> KernelSummary | None:
-    """The summary of a kernel of the run; computed once per project for kernels of equal content and options."""
-    from warplint.kernels.analysis import summarise
+    """The summary of a kernel of the run; computed once per project for kernels of equal content and options.
 
+    What the project keeps leads to no run: the source, whose scope is one of this run, is put in for each run anew.
+    """
     backward = kernel.enable_backward is not False
     key = (kernel.key, kernel.max_unroll, backward, machine.settings.warp, kernel.followed)
-    if key not in machine.caches.summaries:
+    known = machine.summaries.get(key)
+    if known is None:
         source = kernel_source(machine, kernel)
         if source is None:
             return None
-        machine.caches.summaries[key] = summarise(source)
-    return machine.caches.summaries[key]
+        known = machine.summaries[key] = dataclasses.replace(_kept_summary(machine, key, source), source=source)
+    return known
+
+
+def _kept_summary(machine: Machine, key: SummaryKey, source: kernels.KernelSource) -> KernelSummary:
+    from warplint.kernels.analysis import summarise
+
+    kept = machine.caches.summaries
+    if key not in kept:
+        kept[key] = dataclasses.replace(summarise(source), source=None)
+    return kept[key]
 
 
 def kernel_source(machine: Machine, kernel: events.Kernel) -> kernels.KernelSource | None:

@@ -157,6 +157,10 @@ class Parts:
     summarise: Callable[[Machine, events.Kernel], KernelSummary | None]
 
 
+SummaryKey = tuple[str, int | None, bool, tuple[int, int], frozenset[str]]
+"""A kernel by its content, its unroll limit, whether it has an adjoint, Warp's version and what of it is followed."""
+
+
 class Caches:
     """What holds for a file whatever run looks at it; shared by all runs over one project."""
 
@@ -173,7 +177,7 @@ class Caches:
         self.growing: dict[ast.stmt, bool] = {}
         self.rings: dict[ast.stmt, tuple[ast.expr, ...]] = {}
         self.arms: dict[ast.If, bool | None] = {}
-        self.summaries: dict[tuple[str, int | None, bool, tuple[int, int], frozenset[str]], KernelSummary | None] = {}
+        self.summaries: dict[SummaryKey, KernelSummary] = {}
 
     def facts_of(self, node: FunctionNode, module: Module) -> FunctionFacts:
         """See :class:`FunctionFacts`. A function whose text has none of the words is not walked."""
@@ -313,6 +317,7 @@ class Machine:
         self.undecided_in: set[Module | None] = set()
         """The files in which a condition was met that nobody knows."""
         self.scopes: dict[Environment, Scope] = {}
+        self.summaries: dict[SummaryKey, KernelSummary] = {}
         self.held: dict[int, Held] = {}
         """The lists and structs that recorded launches were given, by identity."""
         self.unordered: dict[int, Value] = {}
