@@ -7,7 +7,6 @@ import shlex
 import shutil
 import tempfile
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -142,7 +141,7 @@ def _environment(command: Invocation, cache: str, startup: Path, told: Path) -> 
     environment["CUDA_CACHE_PATH"] = os.path.join(cache, "cuda")
     environment[FOLDER_VARIABLE] = str(told)
     environment[PACKAGE_VARIABLE] = str(PACKAGE)
-    environment[RUN_VARIABLE] = uuid.uuid4().hex
+    environment[RUN_VARIABLE] = os.urandom(16).hex()
     return environment
 
 

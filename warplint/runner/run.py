@@ -7,7 +7,6 @@ import os
 import shutil
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -160,7 +159,7 @@ def _environment(command: Command | None, options: RunOptions, folder: Path) -> 
     temporary = folder / "tmp"
     temporary.mkdir()
     environment.update(dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(temporary)))
-    environment[RUN_VARIABLE] = uuid.uuid4().hex
+    environment[RUN_VARIABLE] = os.urandom(16).hex()
     if options.cache is not None:
         environment["WARP_CACHE_PATH"] = options.cache
         environment["CUDA_CACHE_PATH"] = os.path.join(options.cache, "cuda")

@@ -6,10 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from warplint import catalogue
-from warplint.builds.count import Builds, Comparison, compare
 from warplint.config import Settings
 from warplint.dataclass import dataclass
 from warplint.discovery import Discovered
@@ -36,6 +35,9 @@ from warplint.verify.records import Gradient, GradientStatus, KernelCheck, Note,
 from warplint.verify.shown_places import with_shown_places
 from warplint.verify.trace_of import Recorded, recorded_trace
 from warplint.verify.verdicts import Measurements, judge
+
+if TYPE_CHECKING:
+    from warplint.builds.count import Builds, Comparison
 
 
 class Say(Protocol):
@@ -217,6 +219,8 @@ class _Session:
             told = {id(evidence.counterpart(each)) for each in here}
             here += [each for each in about(evidence.findings) if id(each) not in told]
             if here:
+                from warplint.builds.count import compare  # most programs are not asked about their builds
+
                 options = self._options(f"counting the builds of {command.shown}")
                 compared.append(compare(command, options, here, self.project))
         return tuple(compared)
@@ -307,7 +311,7 @@ def _is_about_builds(finding: Finding) -> bool:
 
 
 def _build_counts(builds: Builds) -> Iterable[BuildCount]:
-    from warplint.builds.text import cause_words  # most programs are not asked about their builds
+    from warplint.builds.text import cause_words
 
     for module in builds.modules:
         cold = [load for load in builds.cold if load.module == module and load.compiled]

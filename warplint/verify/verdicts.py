@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from warplint.builds.count import Comparison
 from warplint.dataclass import dataclass
 from warplint.finding import Finding, Severity, Source, Span, Status, Verdict
 from warplint.proof import Experiment, TapeClaim
 from warplint.verify.adjoint_verdicts import by_adjoint_check
-from warplint.verify.build_verdicts import by_build_count
 from warplint.verify.declared import claim_of, draws_of, experiment_of
 from warplint.verify.evidence import Evidence, checks_of, destruction, spot, spots
 from warplint.verify.figures import REPAIRING, comparison, figures_of, leaf_name, number, one_sided, repairing
@@ -32,6 +31,9 @@ from warplint.verify.records import (
 )
 from warplint.verify.run_on_verdicts import by_running_on
 from warplint.verify.tape_verdicts import by_rule
+
+if TYPE_CHECKING:
+    from warplint.builds.count import Comparison
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,8 @@ def _verdict(finding: Finding, measured: Measurements) -> Verdict | None:
     if experiment is Experiment.NONE:
         return None
     if experiment is Experiment.BUILD_COUNT:
+        from warplint.verify.build_verdicts import by_build_count  # most findings are not about builds
+
         return by_build_count(finding, measured.builds, measured.runs) or _not_reached(measured, experiment)
     of_run = _BY_RUN[experiment]
     verdicts = [verdict for run in measured.runs if (verdict := of_run(finding, run)) is not None]
