@@ -28,7 +28,7 @@ def test_the_wheel_holds_the_linter_the_rules_and_their_data(tmp_path) -> None:
     assert not any(name.startswith(("tests/", "fixtures/", "docs/")) for name in names)
     assert any(name.endswith("licenses/LICENSE") or name.endswith("/LICENSE") for name in names)
     assert "NVW = warplint.flake8_plugin:Plugin" in entry_points
-    assert "warplint = warplint.cli:main" in entry_points
+    assert "warplint = warplint.cli:run" in entry_points
     assert "warplint = warplint_rules:RULES" in entry_points
     required = [line for line in described.splitlines() if line.startswith("Requires-Dist:") and "extra ==" not in line]
     assert not any("warp-lang" in line or "numpy" in line or "<" in line.split(";")[0] for line in required)
