@@ -189,6 +189,9 @@ def test_a_kernel_is_checked_once_on_all_inputs_that_its_findings_ask_for(projec
     [
         ("def f():\n    wp.launch(k, dim=1)\n", False),
         ("for i in range(3):\n    wp.launch(k, dim=1)\n", True),
+        ("import warp\ny = warp.map(warp.sin, x)\n", True),
+        ("from warp import map as mapped\ny = mapped(abs, x)\n", True),
+        ("names = list(map(str, range(3)))\n", False),
         ("import helper\nhelper.model.run()\n", True),
         ("from helper import run as go\nx = go()\n", True),
         ("import math\nX = math.sqrt(2.0)\n", False),

@@ -24,7 +24,10 @@ from warplint.verify.test_files import has_tests, is_named_as_tests, run_tests
 NEVER_RUN = frozenset({"setup.py", "conftest.py", "noxfile.py", "__init__.py"})
 """Files that act on an environment or belong to a tool: running them is not what a check of gradients may do."""
 
-_LAUNCHES = frozenset({"launch", "launch_tiled", "capture_launch"})
+_STARTS = frozenset({"Tape", "launch", "launch_tiled", "capture_launch"})
+"""What a program does at its top level, and a library does not, under whatever name."""
+_COMPUTES = frozenset({"warp.map", "warp.copy"})
+"""The same of functions whose bare names may be anybody's."""
 
 
 @dataclass(frozen=True)
@@ -135,14 +138,19 @@ def kernel_targets(findings: Iterable[Finding], project: Project) -> tuple[Kerne
 
 
 def is_program(module: Module, project: Project) -> bool:
-    """Whether running the file does something: a main guard; or at its top level a tape, a launch or a call of ours.
+    """Whether running the file does something: a main guard; or at its top level a tape, a launch, a call of ours.
 
     "Of ours": of a function or class of this file, or of a file of the project that it imports.
     """
     tree = module.tree
     ours = _own_names(module, project)
     return _has_main_guard(tree) or any(
-        isinstance(node, ast.Call) and (_called(node) in {"Tape", *_LAUNCHES} or _root_name(node.func) in ours)
+        isinstance(node, ast.Call)
+        and (
+            _called(node) in _STARTS
+            or _root_name(node.func) in ours
+            or module.imports.meaning_of(node.func) in _COMPUTES
+        )
         for node in _top_level(tree)
     )
 
