@@ -505,3 +505,22 @@ def test_a_use_of_a_gradient_that_is_no_number_is_a_use(tmp_path):
     gradients = answer.of("x")
     assert [answer.lines(gradient.consumed_at) for gradient in gradients] == [[10], [10]]
     assert gradients[0].status is FAIL
+
+
+def test_a_leaf_is_written_by_a_launch_that_stores_what_it_has_read_unless_that_is_to_be_mended(tmp_path):
+    answer = judged(
+        """\
+        x = ones([0.0, 0.0, 1.0])
+        loss = ones([0.0])
+        wp.launch(evened, dim=3, inputs=[x])
+        with wp.Tape() as tape:
+            wp.launch(loss_of, dim=1, inputs=[x], outputs=[loss])
+            wp.launch(weighted_loss, dim=2, inputs=[x, 3.0], outputs=[loss])
+            wp.launch(weighted_loss, dim=1, inputs=[x, -2.0], outputs=[loss])
+        tape.backward(loss)
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    (found,) = answer.of("x")
+    assert found.status is GradientStatus.PASS, found.reason

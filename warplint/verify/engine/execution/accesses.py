@@ -1,7 +1,8 @@
-"""What a kernel does with each of its arrays, found by running it: nothing is read from source.
+"""What a kernel does with each of its arrays, found by running it.
 
 An array's numbers are changed a little and the launch is run again. What loses its change was stored; what keeps it
-was left alone; what carries it along was added to; and where anything else changes, the array was read.
+was left alone; what carries it along was added to; and where anything else changes, the array was read. Only where the
+kernel's text has every thread store its own element, that is a write whatever comes of it.
 """
 
 from __future__ import annotations
@@ -124,6 +125,9 @@ class AccessTable:
             if not access.writes and self._memory_of(call, group[0]) in moved:
                 # It came out as it was (something was zero), but other inputs would have changed it.
                 access = Access(access.reads, writes=True)
+            if not access.writes and any(slot.path in self._own_stores(call) for slot in group):
+                # It stores what it has read, unless something is wrong with that: other inputs would be mended.
+                access = UNKNOWN
             for slot in group:
                 key = (id(call.kernel), slot.path)
                 self._known[key] = access if key not in self._known else self._known[key].united(access)

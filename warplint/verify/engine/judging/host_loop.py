@@ -82,6 +82,8 @@ class HostLoop:
 
         The leaf is moved when the tape is entered: what came before is data.
         """
+        if any(begin.loss is None for begin in group.backwards):
+            return "the program, run again, is asked for a loss, and was given seeds in its place"
         opened = max(when_opened(group), group.start)
         snapshot = self._snapshot(group, opened)
         if snapshot is None or not found.vectors:
@@ -129,12 +131,12 @@ class HostLoop:
             return ()
 
     def _snapshot(self, group: Group, opened: int) -> Snapshot | None:
-        """A snapshot from before the leaf is read on the tape; only where every backward call has a loss.
+        """A snapshot from before the leaf is read on the tape.
 
         To run several windows again takes long: only for a gradient that is used.
         """
         unused = group.used is None and len(group.backwards) > 1
-        if self.reserve is None or group.rewrites or unused or any(begin.loss is None for begin in group.backwards):
+        if self.reserve is None or group.rewrites or unused:
             return None
         leaf = group.leaf
         read = [
