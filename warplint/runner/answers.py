@@ -32,9 +32,14 @@ def read(path: Path) -> tuple[object, ...]:
     return tuple(_record(line) for line in text.splitlines() if line.strip())
 
 
+_decoded = json.JSONDecoder().raw_decode
+
+
 def _record(line: str) -> object:
     try:
-        fields = json.loads(line)
+        fields, end = _decoded(line)
+        if end != len(line):
+            raise ValueError(f"a record, and more from character {end} on")
         kind = getattr(records, fields.pop("record"))
         return _reader(kind)(fields)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -167,9 +167,13 @@ class CacheClearedSeen:
 
 def to_json(record: Any) -> str:
     """One line: the record's class name under ``record``, its fields beside it."""
-    return json.dumps({"record": type(record).__name__, **vars(record)}, allow_nan=True, default=_plain)
+    return _ENCODER.encode({"record": type(record).__name__, **vars(record)})
 
 
 def _plain(value: Any) -> Any:
     """What JSON has no word for: records by their fields, sets as lists. Enumerations of strings are strings."""
     return sorted(value) if isinstance(value, (set, frozenset)) else vars(value)
+
+
+_ENCODER = json.JSONEncoder(check_circular=False, default=_plain)
+"""One for all records, of which a program tells thousands; none holds itself."""
