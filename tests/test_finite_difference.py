@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from warplint.verify.engine.differences.directions import quantiles
 from warplint.verify.engine.differences.finite_difference import (
     EPS32,
     EPS64,
@@ -544,3 +545,9 @@ def test_what_nothing_hangs_on_is_rightly_zero_however_few_evaluations_there_are
     judged = judge(lambda x: np.float32(4.2), 1.0, 0.0, budget=budget)
     assert judged.status is PASS, judged.reason
     assert judge(lambda x: np.float32(4.2), 1.0, 0.5, budget=budget).status is not PASS
+
+
+@given(st.lists(st.floats(1e-12, 1e12), min_size=1, max_size=60), st.lists(st.floats(0.0, 1.0), min_size=1, max_size=4))
+@settings(deadline=None)
+def test_quantiles_are_numpys(values: list[float], shares: list[float]) -> None:
+    assert quantiles(np.array(values), shares) == pytest.approx(np.quantile(np.array(values), shares), rel=1e-14)

@@ -173,10 +173,22 @@ def scales_of(leaf_values: npt.NDArray[Any], component_axes: int = 0) -> Floats:
     scales = np.broadcast_to(np.where(columns > 0.0, columns, overall), values.shape)
     nonzero = magnitude[magnitude > 0.0]
     if nonzero.size >= 4:
-        low, middle, high = np.percentile(nonzero, (10, 50, 90))
+        low, middle, high = quantiles(nonzero, (0.1, 0.5, 0.9))
         if high > MIXED_UNITS * low:
             return np.where(magnitude > 0.0, magnitude, middle)
     return np.asarray(np.maximum(scales, magnitude))
+
+
+def quantiles(values: Floats, shares: Sequence[float]) -> tuple[float, ...]:
+    """As ``numpy.quantile``, which imports all of masked arrays to put a few places in order (9 ms)."""
+    places = [share * (values.size - 1) for share in shares]
+    between = [(int(place), min(int(place) + 1, values.size - 1), place - int(place)) for place in places]
+    ordered = np.partition(values, sorted({place for below, above, _ in between for place in (below, above)}))
+    return tuple(_between(float(ordered[below]), float(ordered[above]), part) for below, above, part in between)
+
+
+def _between(low: float, high: float, part: float) -> float:
+    return low + (high - low) * part if part < 0.5 else high - (high - low) * (1.0 - part)
 
 
 def combine(judged: Sequence[Direction]) -> LeafJudgement:
