@@ -159,6 +159,29 @@ def test_a_large_gradient_that_is_only_cleared_is_made_again_when_it_is_asked_fo
     assert answer.of("x")[0].ad != 0.0
 
 
+@pytest.mark.slow
+@pytest.mark.warp
+@pytest.mark.parametrize(("last", "status"), [("scale", GradientStatus.PASS), ("in_place", GradientStatus.FAIL)])
+def test_states_that_are_made_in_less_memory_are_judged_alike(last, status, tmp_path):
+    answer = judged(
+        f"""\
+        n = 5_000_000
+        x = wp.full(n, 0.3, dtype=float, requires_grad=True)
+        between = [wp.zeros_like(x, requires_grad=True) for _ in range(7)]
+        loss = ones([0.0])
+        with wp.Tape() as tape:
+            for before, after in zip([x, *between[:5]], between[:6]):
+                wp.launch(swing, dim=n, inputs=[before], outputs=[after])
+            wp.launch({last}, dim=n, inputs=[between[5], between[6]] if "{last}" == "scale" else [between[5]])
+            wp.launch(loss_of, dim=64, inputs=[between[6 if "{last}" == "scale" else 5]], outputs=[loss])
+        tape.backward(loss)
+        print(x.grad.numpy()[:3])
+        """,
+        tmp_path,
+    )
+    assert answer.status("x") == [status]
+
+
 def test_of_large_cleared_gradients_no_copies_are_kept():
     log = Log()
     arrays = [np.full(1 << 22, number, dtype=np.uint8) for number in range(64)]

@@ -26,6 +26,7 @@ from warplint.verify.engine.execution.operations import Operation
 from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.groups import Group
 from warplint.verify.engine.replaying.leaves import Leaf
+from warplint.verify.engine.replaying.objective import terms_added
 from warplint.verify.engine.replaying.windows import Window, rewritten
 from warplint.verify.records import Direction, GradientStatus
 
@@ -179,7 +180,7 @@ class Measurer:
         leaf = group.leaf
         rewrites = rewritten(group.rewrites, leaf, self.analysis)
         return _Comparison(
-            leaf, window, rewrites, resolution(group), window.terms_added(), effort.evaluations, self.clock
+            leaf, window, rewrites, resolution(group), terms_added(group.backwards), effort.evaluations, self.clock
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -16,7 +17,8 @@ from warplint.verify.engine.execution.views import FloatView
 from warplint.verify.engine.replaying.analysis import Analysis
 from warplint.verify.engine.replaying.groups import goes_on_from, handed_on_by
 from warplint.verify.engine.replaying.replay import NotExact
-from warplint.verify.engine.warp_values import Scalars, descriptor
+from warplint.verify.engine.warp_bodies import sums
+from warplint.verify.engine.warp_values import Scalars, descriptor, dimensions
 
 
 @dataclass(frozen=True)
@@ -150,3 +152,22 @@ class Objective:
                 giver = handed_on_by(memory, begin, self._analysis) if memory is not None else None
                 if view is not None and giver not in self._backwards and self._is_link(giver, call, view):
                     yield view
+
+
+def terms_added(backwards: Sequence[BackwardBegin]) -> int:
+    """How many numbers are added in turn to make the losses, as the texts of the kernels tell; at least 1."""
+    terms = 1
+    for begin in backwards:
+        for entry in begin.entries:
+            call = entry.forward if entry is not None else None
+            if isinstance(call, KernelCall) and begin.loss is not None and begin.loss.memory in call.touched:
+                terms = max(terms, _added_by(call, begin.loss))
+    return terms
+
+
+def _added_by(call: KernelCall, loss: Range) -> int:
+    """How many threads of a launch add to a loss; 0 where that is not known."""
+    summed = sums(call.kernel)
+    views = [view_of(call, slot) for slot in call.layout.slots if slot.path in summed]
+    threads = math.prod(dimensions(call.params[0]))
+    return threads if any(view is not None and view.address == loss.address for view in views) else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from warplint.dataclass import dataclass
-from warplint.verify.engine.execution.accesses import view_of
 from warplint.verify.engine.execution.memory import Bytes, Contents, Memory, Range
 from warplint.verify.engine.execution.operations import (
     BackwardBegin,
@@ -29,8 +27,6 @@ from warplint.verify.engine.replaying.recycling import Recycled, recycled
 from warplint.verify.engine.replaying.replay import Machine, NotExact
 from warplint.verify.engine.replaying.slices import resume
 from warplint.verify.engine.replaying.steps import Frozen, Runnable, Step, number_of, touched_by
-from warplint.verify.engine.warp_bodies import sums
-from warplint.verify.engine.warp_values import dimensions
 
 Mover = Callable[[npt.NDArray[np.generic]], npt.NDArray[np.generic]]
 """The leaf's numbers, moved."""
@@ -332,16 +328,6 @@ class Window:
                     found.append(memory)
         return found
 
-    def terms_added(self) -> int:
-        """How many numbers are added in turn to make the objective, as the texts of the kernels tell; at least 1."""
-        terms = 1
-        for begin in self.backwards:
-            for entry in begin.entries:
-                call = entry.forward if entry is not None else None
-                if isinstance(call, KernelCall) and begin.loss is not None and begin.loss.memory in call.touched:
-                    terms = max(terms, _added_by(call, begin.loss))
-        return terms
-
     # evaluating ---------------------------------------------------------------------------------------------------
 
     @property
@@ -435,8 +421,8 @@ class Window:
         """What the host would have read at ``marks`` with the leaf moved."""
         wanted = {mark.index: mark for mark in marks}
         found: list[Bytes] = []
-        self.restore(*(mark.source.memory for mark in marks))
         self._remember(leaf.memory)
+        self.restore(leaf.memory, *(mark.source.memory for mark in marks))
         leaf.view.write(move(leaf.view.read()))
         steps = {step.index if isinstance(step, Operation) else step.operation.index: step for step in self._all}
         for index in range(self.start, self.stop):
@@ -455,14 +441,6 @@ class _Asked:
     move: Mover
     leaf: Leaf
     found: float
-
-
-def _added_by(call: KernelCall, loss: Range) -> int:
-    """How many threads of a launch add to a loss; 0 where that is not known."""
-    summed = sums(call.kernel)
-    views = [view_of(call, slot) for slot in call.layout.slots if slot.path in summed]
-    threads = math.prod(dimensions(call.params[0]))
-    return threads if any(view is not None and view.address == loss.address for view in views) else 0
 
 
 def _is_exact(step: Step) -> bool:
