@@ -12,7 +12,9 @@ parameter. Statement numbers (``order``) rise along the body.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import field
+from functools import cached_property
 
 from warplint.dataclass import dataclass
 from warplint.finding import Span
@@ -101,6 +103,16 @@ class Store:
     every_thread: bool | None = None
     copied: str = ""
     """The path whose element at this very index is stored as it was read: if both are one array, nothing changes."""
+
+    @cached_property
+    def active_paths(self) -> tuple[str, ...]:
+        """``active`` in order."""
+        return tuple(sorted(self.active))
+
+    @cached_property
+    def depended_paths(self) -> tuple[str, ...]:
+        """``depends`` and ``active`` in order."""
+        return tuple(sorted(self.depends | self.active))
 
 
 LEFT_BEHIND = "what is left behind by"
@@ -251,3 +263,11 @@ class KernelSummary:
     """The operations that have no derivative somewhere; those that ``where`` makes a fault are not among them."""
     source: KernelSource | None = field(default=None, compare=False, repr=False)
     """What was analysed."""
+
+    @cached_property
+    def first_reads(self) -> Mapping[str, int]:
+        """For each path that is read: the number of the first statement that reads it."""
+        first: dict[str, int] = {}
+        for read in self.reads:
+            first[read.path] = min(read.order, first.get(read.path, read.order))
+        return first

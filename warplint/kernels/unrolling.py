@@ -45,9 +45,9 @@ def unrolled_loops(source: KernelSource) -> tuple[UnrolledLoop, ...]:
     each = WITH_ADJOINT if source.enable_backward else FORWARD_ONLY
     for body in _bodies(source):
         for loop in body.outermost_loops():
-            copies, operations = body.weight([loop])
+            copies, operations = body.weight(loop)
             if copies > 1:
-                span = span_of(loop, body.path, body.lines)
+                span = span_of(loop.node, body.path, body.lines)
                 found.append(UnrolledLoop(span, body.node.name, copies, operations, operations * each))
     return tuple(found)
 
@@ -66,11 +66,20 @@ def _bodies(source: KernelSource) -> Iterator[_Body]:
 
 @dataclass(frozen=True)
 class _Text:
-    """What a function's text tells whatever its names mean: its loops, breadth first, its callees and its locals."""
+    """What a function's text tells whatever its names mean: its outermost loops, its callees and its locals."""
 
-    loops: tuple[ast.For, ...]
+    loops: tuple[_Loop, ...]
     callees: tuple[str, ...]
     locals: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A loop, how many operations stand in it and in no loop inside it, and the loops next inside it."""
+
+    node: ast.For
+    operations: int
+    inner: tuple[_Loop, ...]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -79,10 +88,23 @@ def _text_of(function: ast.FunctionDef) -> _Text:
     callees = dict.fromkeys(dotted(each.func) for each in nodes if isinstance(each, ast.Call))
     stored = (each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
     return _Text(
-        tuple(each for each in nodes if isinstance(each, ast.For)),
+        _loops_in(function)[1] if any(isinstance(each, ast.For) for each in nodes) else (),
         tuple(name for name in callees if name is not None),
         frozenset(stored),
     )
+
+
+def _loops_in(node: ast.AST) -> tuple[int, tuple[_Loop, ...]]:
+    """The operations below a node that stand in no loop there, and its outermost loops."""
+    operations, loops = 0, list[_Loop]()
+    for child in ast.iter_child_nodes(node):
+        below, inside = _loops_in(child)
+        if isinstance(child, ast.For):
+            loops.append(_Loop(child, below, inside))
+        else:
+            operations += below + isinstance(child, _OPERATIONS)
+            loops += inside
+    return operations, tuple(loops)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,23 +128,23 @@ class _Body:
             if isinstance(meaning, Function):
                 yield from (meaning, *meaning.overloads)
 
-    def outermost_loops(self) -> Iterator[ast.For]:
+    def outermost_loops(self) -> Iterator[_Loop]:
         """The loops of the body that Warp unrolls and that stand in no other such loop."""
-        within: set[ast.AST] = set()
-        for loop in self._text.loops:  # what is around comes first
-            if loop not in within and self.trips(loop) > 1:
-                within.update(each for each in walk(loop) if isinstance(each, ast.For))
+        waiting = list(self._text.loops)
+        for loop in waiting:  # grows while it is walked
+            if self.trips(loop.node) > 1:
                 yield loop
+            else:
+                waiting += loop.inner
 
-    def weight(self, nodes: Sequence[ast.AST]) -> tuple[int, int]:
+    def weight(self, loop: _Loop) -> tuple[int, int]:
         """How often the innermost body is written out, and the operations of all copies."""
-        deepest, operations = 1, 0
-        for node in nodes:
-            copies, inner = self.weight(list(ast.iter_child_nodes(node)))
-            trips = max(self.trips(node), 1) if isinstance(node, ast.For) else 1
-            deepest = max(deepest, copies * trips)
-            operations += (inner + isinstance(node, _OPERATIONS)) * trips
-        return deepest, operations
+        deepest, operations = 1, loop.operations
+        for copies, inner in map(self.weight, loop.inner):
+            deepest = max(deepest, copies)
+            operations += inner
+        trips = max(self.trips(loop.node), 1)
+        return deepest * trips, operations * trips
 
     def trips(self, loop: ast.For) -> int:
         """How often Warp writes the loop's body out; 0 where it stays a loop (``Adjoint.get_unroll_range``)."""

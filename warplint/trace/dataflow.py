@@ -20,7 +20,7 @@ from warplint.trace.flow.lost_updates import LostUpdate, lost_updates
 from warplint.trace.flow.module_lives import value_in_build
 from warplint.trace.flow.operations import Operation, SummaryOf, operations_of
 from warplint.trace.flow.overwrites import Overwrite, Writes, overwrites_of, unconsumed_stores, writes_of
-from warplint.trace.flow.reachability import Reach, Regard, Rules, reach
+from warplint.trace.flow.reachability import Edges, Reach, Regard, Rules, edges_of, reach, same_edges, same_view
 from warplint.trace.flow.recordings import (
     GradientLife,
     Period,
@@ -83,14 +83,24 @@ class Dataflow:
 
     def reach(self, recording: Recording, regard: Regard) -> Reach:
         """Which steps of a recording carry gradient, and which matter to its seeds."""
-        key = (recording.backward.seq, regard)
+        key = (recording.backward.seq, same_view(regard, recording.window))
         if key not in self._reached:
-            rules = Rules(regard, recording.window, self.trace.memories, self.trace.warp)
-            self._reached[key] = reach(rules, recording.wanted, recording.seeds)
+            self._reached[key] = self._reach(recording, key[1], recording.seeds)
         return self._reached[key]
 
     @cached_property
     def _reached(self) -> dict[tuple[int, Regard], Reach]:
+        return {}
+
+    def _reach(self, recording: Recording, regard: Regard, roots: frozenset[int]) -> Reach:
+        rules = Rules(regard, recording.window, self.trace.memories, self.trace.warp)
+        key = (recording.backward.seq, same_edges(regard))
+        if key not in self._edges:
+            self._edges[key] = edges_of(rules)
+        return reach(rules, recording.wanted, roots, self._edges[key])
+
+    @cached_property
+    def _edges(self) -> dict[tuple[int, Regard], Edges]:
         return {}
 
     @cached_property
@@ -178,8 +188,7 @@ class Dataflow:
 
     def _poured(self, recording: Recording) -> Reach:
         accumulators = {s.dest.memory for _, s in recording.window.on_tape() if s.kind is StoreKind.ACCUMULATE}
-        rules = Rules(Regard.ESTABLISHED, recording.window, self.trace.memories, self.trace.warp)
-        return reach(rules, recording.wanted, recording.seeds | accumulators)
+        return self._reach(recording, Regard.ESTABLISHED, recording.seeds | accumulators)
 
     @cached_property
     def left_overs(self) -> tuple[LeftOver, ...]:
@@ -351,8 +360,8 @@ class Dataflow:
 
     def _reentry(self, recording: Recording) -> Reentry | None:
         left = left_seeds(recording, self.gradient_life)
-        rules = Rules(Regard.BEYOND_DOUBT, recording.window, self.trace.memories, self.trace.warp)
-        return reentry_of(recording, reach(rules, recording.wanted, recording.seeds | left), self.writes, left)
+        beyond_doubt = self._reach(recording, Regard.BEYOND_DOUBT, recording.seeds | left)
+        return reentry_of(recording, beyond_doubt, self.writes, left)
 
     @cached_property
     def carried_states(self) -> tuple[CarriedState, ...]:

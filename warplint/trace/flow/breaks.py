@@ -87,6 +87,16 @@ class Surroundings:
             for array in (*operation.reads, *(step.dest for step in operation.steps))
         )
 
+    @cached_property
+    def sums_beside(self) -> Sequence[tuple[int, int]]:
+        """What is added to while no tape is open: the operations by number, each with the memory."""
+        return [
+            (operation.seq, step.dest.memory)
+            for operation in self.operations
+            for step in operation.steps
+            if step.kind is StoreKind.ACCUMULATE and recorded_on(step.event) is None and active_tape(step.event) is None
+        ]
+
     def last_written(self, memory: int, before: int) -> int:
         """The number of the last operation before event ``before`` that wrote a memory; -1: none did."""
         return max(
@@ -135,20 +145,11 @@ def _terms_before(recording: Recording, around: Surroundings, since: int, first:
 
     Of other things that were computed before the tape, the gradient is that for them as data.
     """
-    terms = [
-        operation.seq
-        for operation in around.operations
-        if since < operation.seq < first and any(_adds_to(recording.seeds, step) for step in operation.steps)
-    ]
+    terms = [seq for seq, memory in around.sums_beside if since < seq < first and memory in recording.seeds]
     for link in _links_from(recording, around, min(terms, default=first), recording.wanted) if terms else ():
         fresh = all(around.last_written(leaf, first) < link.event.seq for leaf in link.leaves)
         if link.event.seq in terms and link.dest.memory in recording.seeds and fresh:
             yield link
-
-
-def _adds_to(seeds: frozenset[int], step: Step) -> bool:
-    alone = recorded_on(step.event) is None and active_tape(step.event) is None
-    return alone and step.kind is StoreKind.ACCUMULATE and step.dest.memory in seeds
 
 
 def _links_from(

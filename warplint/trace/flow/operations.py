@@ -10,7 +10,7 @@ which reads ``x.grad`` and writes ``x``, does not make ``x`` depend on what the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 from dataclasses import field
 from functools import cached_property
 
@@ -72,17 +72,22 @@ class Step:
     @cached_property
     def needs(self) -> tuple[NeededRead, ...]:
         """What the step's adjoint reads again; most steps lead to no loss, and are never asked."""
-        bound, givens = self.bound, dict[frozenset[str], frozenset[int]]()
-        found: list[NeededRead] = []
-        for need in self.store.needs if self.store is not None else ():
-            array, given = bound.get(need.read.path), givens.get(need.given)
-            if given is None:
-                given = givens[need.given] = frozenset(bound[path].memory for path in need.given if path in bound)
-            if array is not None and (given or not need.given):
-                found.append(NeededRead(array, need, given))
-        return tuple(found)
+        return tuple(self.needs_of(self.bound))
 
-    @property
+    def needs_of(self, paths: Container[str]) -> Iterator[NeededRead]:
+        """The same, of what is read under these paths."""
+        bound, givens = self.bound, dict[frozenset[str], frozenset[int]]()
+        for need in self.store.needs if self.store is not None else ():
+            path = need.read.path
+            if path not in paths or path not in bound:
+                continue
+            given = givens.get(need.given)
+            if given is None:
+                given = givens[need.given] = frozenset([bound[each].memory for each in need.given if each in bound])
+            if given or not need.given:
+                yield NeededRead(bound[path], need, given)
+
+    @cached_property
     def seq(self) -> int:
         """The number of the operation's event in the trace."""
         return self.event.seq
@@ -104,7 +109,7 @@ class Operation:
     gradients_written: tuple[Array, ...] = ()
     summary: KernelSummary | None = field(default=None, compare=False, repr=False)
 
-    @property
+    @cached_property
     def seq(self) -> int:
         """The number of the operation's event in the trace."""
         return self.event.seq
@@ -170,15 +175,19 @@ def _launch(event: Launch, summary: KernelSummary | None, memories: Mapping[int,
     arrays = {binding.path: binding.array for binding in event.bindings if binding.array is not None}
     data = {path: array for path, array in arrays.items() if not array.gradient}
     gradients = {path: array for path, array in arrays.items() if array.gradient}
-    read = summary.read_paths | {read.path for read in summary.reads}
+    integers = {path for path, array in data.items() if (m := memories.get(array.memory)) and m.holds_integers}
+    read = sorted(summary.read_paths | summary.first_reads.keys())
     first_reads = _first_reads(summary, data)
+    steps = (
+        _step(event, store, data, memories, first_reads, integers) for store in summary.stores if store.path in data
+    )
     return Operation(
         event,
-        tuple(_step(event, store, data, memories, first_reads) for store in summary.stores if store.path in data),
+        tuple(steps),
         _bound(read, data),
         resolved=event.complete and summary.complete,
-        gradients_read=_bound(read, gradients),
-        gradients_written=_bound({store.path for store in summary.stores}, gradients),
+        gradients_read=_bound(read, gradients) if gradients else (),
+        gradients_written=_bound(sorted({store.path for store in summary.stores}), gradients) if gradients else (),
         summary=summary,
     )
 
@@ -186,10 +195,10 @@ def _launch(event: Launch, summary: KernelSummary | None, memories: Mapping[int,
 def _first_reads(summary: KernelSummary, data: Mapping[str, Array]) -> Mapping[int, int]:
     """The number of the first statement that reads each memory."""
     first: dict[int, int] = {}
-    for read in summary.reads:
-        if read.path in data:
-            memory = data[read.path].memory
-            first[memory] = min(read.order, first.get(memory, read.order))
+    for path, order in summary.first_reads.items():
+        if path in data:
+            memory = data[path].memory
+            first[memory] = min(order, first.get(memory, order))
     return first
 
 
@@ -199,20 +208,22 @@ def _step(
     data: Mapping[str, Array],
     memories: Mapping[int, Memory],
     first_reads: Mapping[int, int],
+    integers: Set[str],
 ) -> Step:
+    """``integers``: the paths of arrays of integers, which no gradient passes: rounded before, if it ever moved."""
     dest = data[store.path]
     return Step(
         event=event,
         dest=dest,
         kind=store.kind,
-        active=_bound(store.active, data),
-        depends=_bound(store.depends | store.active, data),
+        active=_bound(store.active_paths, data),
+        depends=_bound(store.depended_paths, data),
         covers=_covers(store, dest, memories),
         order=store.order,
         store=store,
         severed=(
             *((data[path], why) for path, why in store.severed if path in data),
-            *((data[path], why) for path, why in store.cuts if path in data and _is_counted(data[path], why, memories)),
+            *((data[path], why) for path, why in store.cuts if path in integers and why is Cut.FLAT),
         ),
         changes_nothing=store.copied in data and data[store.copied].memory == dest.memory,
         read_before=first_reads.get(dest.memory, store.order) < store.order,
@@ -220,14 +231,8 @@ def _step(
     )
 
 
-def _is_counted(array: Array, why: Cut, memories: Mapping[int, Memory]) -> bool:
-    """Whether the value comes from an array of integers, which no gradient passes: rounded before, if it ever moved."""
-    memory = memories.get(array.memory)
-    return why is Cut.FLAT and memory is not None and memory.holds_integers
-
-
 def _bound(paths: Iterable[str], data: Mapping[str, Array]) -> tuple[Array, ...]:
-    return tuple(data[path] for path in sorted(paths) if path in data)
+    return tuple([data[path] for path in paths if path in data])
 
 
 def _covers(store: Store, dest: Array, memories: Mapping[int, Memory]) -> bool:

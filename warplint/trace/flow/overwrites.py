@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
 from warplint.dataclass import dataclass
@@ -103,6 +103,12 @@ class Writes:
                 return
             yield self.steps[memory][position]
 
+    def touch(self, memory: int, start: int, stop: int) -> bool:
+        """Whether there is a write to ``memory`` with ``start <= seq < stop``."""
+        numbers = self.numbers.get(memory, ())
+        position = bisect_left(numbers, start)
+        return position < len(numbers) and numbers[position] < stop
+
     def last_before(self, memory: int, seq: int) -> Iterator[Step]:
         """The writes to ``memory`` before event ``seq``, the latest first."""
         numbers = self.numbers.get(memory, ())
@@ -130,7 +136,9 @@ def overwrites_of(
     for position, step in recording.window.on_tape():
         if recording.is_old(step.seq) or not possible.matters[position]:  # the re-entry of the tape is the fault then
             continue
-        for read in step.needs:
+        stop = recording.backward.seq
+        written = {path for path, array in step.bound.items() if writes.touch(array.memory, step.seq, stop)}
+        for read in step.needs_of(written) if written else ():
             if not is_needed(read, position, possible):
                 continue
             found = _destroying_write(step, read, recording, writes, repeats)

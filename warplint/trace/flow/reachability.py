@@ -11,7 +11,7 @@ destination's gradient (from Warp 1.13 on, and unless ``retain_grad`` keeps it: 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from warplint.dataclass import dataclass
 from warplint.kernels.summary import Cut, StoreKind
@@ -46,6 +46,19 @@ _IGNORED: Mapping[Regard, tuple[Cut, ...]] = {
     Regard.CUTS_IGNORED: (Cut.NONDIFFERENTIABLE, Cut.NATIVE),
     Regard.FLAT_IGNORED: (Cut.FLAT,),
 }
+_FLAGS_IGNORED = (Regard.FLAGS_IGNORED, Regard.FLAT_IGNORED, Regard.DEPENDENCE)
+
+
+def same_view(regard: Regard, window: Window) -> Regard:
+    """The plainest regard that sees the same in a window: most kernels have no operation that lacks its adjoint."""
+    if regard is Regard.CUTS_IGNORED and window.severs.isdisjoint(_IGNORED[regard]):
+        return Regard.ESTABLISHED
+    return regard
+
+
+def same_edges(regard: Regard) -> Regard:
+    """The plainest regard under which gradient flows along the same edges, whatever stores consume."""
+    return Regard.ESTABLISHED if regard is Regard.BEYOND_DOUBT else regard
 
 
 @dataclass(frozen=True)
@@ -104,11 +117,13 @@ class Rules:
         ignored = _IGNORED.get(self.regard, ())
         if ignored and step.severed:
             arrays = (*arrays, *(array for array, why in step.severed if why in ignored))
-        return frozenset(array.memory for array in arrays if self.holds_gradient(array))
+        if self.regard in _FLAGS_IGNORED:
+            return frozenset([array.memory for array in arrays])
+        return frozenset([array.memory for array in arrays if self.holds_gradient(array)])
 
     def holds_gradient(self, array: Array) -> bool:
         """Whether the array's flag lets gradient through."""
-        if self.regard in (Regard.FLAGS_IGNORED, Regard.FLAT_IGNORED, Regard.DEPENDENCE):
+        if self.regard in _FLAGS_IGNORED:
             return True
         flag = has_gradient(array, self.memories)
         return flag is True or (self.regard is Regard.POSSIBLE and flag is None)
@@ -123,27 +138,48 @@ class Rules:
         return self.warp >= CONSUMING_STORES and not (memory is not None and memory.retain_grad)
 
 
-def reach(rules: Rules, leaves: frozenset[int], roots: frozenset[int]) -> Reach:
-    """Walk a window forward from its leaves and backward from its roots."""
-    steps = rules.window.steps
-    counted = [rules.counts(step) for step in steps]
-    sources = [rules.sources(step) if counts else _NOTHING for step, counts in zip(steps, counted, strict=True)]
-    into = [counts and rules.holds_gradient(step.dest) for step, counts in zip(steps, counted, strict=True)]
-    carried, was_varied = _forward(rules, counted, sources, into, leaves)
-    matters, is_live, left = _backward(rules, sources, into, roots)
+@dataclass(frozen=True)
+class Edges:
+    """What each step of a window does to gradients under one regard, by position.
+
+    ``counted``: it is part of the graph. ``sources``: the memories that it passes gradient on from. ``into``: its
+    destination lets gradient through.
+    """
+
+    counted: Sequence[bool]
+    sources: Sequence[frozenset[int]]
+    into: Sequence[bool]
+
+
+def edges_of(rules: Rules) -> Edges:
+    """The edges of a window; the steps of one operation count or do not count together."""
+    counted, sources, into = [], [], []
+    seq, counts = -1, False
+    for step in rules.window.steps:
+        if step.seq != seq:
+            seq, counts = step.seq, rules.counts(step)
+        counted.append(counts)
+        sources.append(rules.sources(step) if counts else _NOTHING)
+        into.append(counts and rules.holds_gradient(step.dest))
+    return Edges(counted, sources, into)
+
+
+def reach(rules: Rules, leaves: frozenset[int], roots: frozenset[int], edges: Edges | None = None) -> Reach:
+    """Walk a window forward from its leaves and backward from its roots; ``edges`` where they are known already."""
+    edges = edges_of(rules) if edges is None else edges
+    carried, was_varied = _forward(rules, edges, leaves)
+    matters, is_live, left = _backward(rules, edges, roots)
     return Reach(carried, was_varied, matters, is_live, left)
 
 
 _NOTHING: frozenset[int] = frozenset()
 
 
-def _forward(
-    rules: Rules, counted: list[bool], sources: list[frozenset[int]], into: list[bool], leaves: frozenset[int]
-) -> tuple[tuple[frozenset[int], ...], tuple[bool, ...]]:
+def _forward(rules: Rules, edges: Edges, leaves: frozenset[int]) -> tuple[tuple[frozenset[int], ...], tuple[bool, ...]]:
     varied = {leaf for leaf in leaves if rules.holds_gradient(Array(leaf))}
     carried, was_varied = [], []
     launch, replaced = -1, set[int]()
-    for step, counts, given, receives in zip(rules.window.steps, counted, sources, into, strict=True):
+    for step, counts, given, receives in zip(rules.window.steps, edges.counted, edges.sources, edges.into, strict=True):
         if step.seq != launch:
             launch, replaced = step.seq, set()
         arriving = given & (varied | replaced) if receives else _NOTHING
@@ -159,9 +195,10 @@ def _forward(
 
 
 def _backward(
-    rules: Rules, sources: list[frozenset[int]], into: list[bool], roots: frozenset[int]
+    rules: Rules, edges: Edges, roots: frozenset[int]
 ) -> tuple[tuple[bool, ...], tuple[bool, ...], frozenset[int]]:
     live = set(roots)
+    sources, into = edges.sources, edges.into
     matters, is_live = [False] * len(into), [False] * len(into)
     launch, wanted, behind = -1, set[int](), frozenset[int]()
     for position in range(len(into) - 1, -1, -1):

@@ -7,12 +7,15 @@ A tape holds what was recorded since it was made or reset; ``backward`` walks al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter
 
 from warplint.dataclass import dataclass
-from warplint.kernels.summary import StoreKind
+from warplint.kernels.summary import Cut, StoreKind
 from warplint.trace.events import (
     Backward,
     Event,
@@ -39,9 +42,26 @@ class Window:
     steps: tuple[Step, ...]
     recorded: frozenset[int]
 
-    def on_tape(self) -> Iterator[tuple[int, Step]]:
+    def on_tape(self) -> Sequence[tuple[int, Step]]:
         """The recorded steps with their positions in the window."""
-        return ((position, step) for position, step in enumerate(self.steps) if step.seq in self.recorded)
+        return self._on_tape
+
+    @cached_property
+    def _on_tape(self) -> Sequence[tuple[int, Step]]:
+        return [(position, step) for position, step in enumerate(self.steps) if step.seq in self.recorded]
+
+    @cached_property
+    def severs(self) -> frozenset[Cut]:
+        """Why gradient stops inside its operations."""
+        return frozenset([why for step in self.steps for _, why in step.severed])
+
+    @cached_property
+    def stored(self) -> Mapping[int, Sequence[tuple[int, Step]]]:
+        """The same by the memory that they write."""
+        found: dict[int, list[tuple[int, Step]]] = {}
+        for position, step in self._on_tape:
+            found.setdefault(step.dest.memory, []).append((position, step))
+        return found
 
 
 @dataclass(frozen=True)
@@ -201,7 +221,8 @@ def _recording(
     previous = period.backwards[index - 1] if index else None
     recorded = frozenset(operation.seq for operation in period.operations if operation.seq < backward.seq)
     start = min(recorded, default=backward.seq)
-    steps = tuple(step for operation in operations if start <= operation.seq < backward.seq for step in operation.steps)
+    first, end = (bisect_left(operations, seq, key=_seq) for seq in (start, backward.seq))
+    steps = tuple([step for operation in operations[first:end] for step in operation.steps])
     window = Window(period.tape, steps, recorded)
     return Recording(
         backward,
@@ -211,6 +232,9 @@ def _recording(
         wanted_leaves((step for _, step in window.on_tape()), trace.memories, life),
         previous,
     )
+
+
+_seq = attrgetter("seq")
 
 
 def _seeds(backward: Backward, previous: Backward | None, life: GradientLife) -> frozenset[int]:

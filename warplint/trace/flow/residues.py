@@ -202,16 +202,12 @@ class _LeftOvers:
 
     def _flow_on(self, memory: int, recording: Recording) -> frozenset[int]:
         """The used leaves that the leftover of an accumulator flows on to, with the next backward."""
-        poured = self.walks.poured[recording.backward.seq]
-        reached: set[int] = set()
-        for position, step in recording.window.on_tape():
-            if step.dest.memory == memory:
-                if step.kind is not StoreKind.ACCUMULATE:
-                    return frozenset()
-                if poured.flows(position):
-                    reached |= recording.wanted
-        seq = recording.backward.seq
-        return frozenset(leaf for leaf in reached - {memory} if self._is_used_after(leaf, seq))
+        stores, seq = recording.window.stored.get(memory, ()), recording.backward.seq
+        if any(step.kind is not StoreKind.ACCUMULATE for _, step in stores):
+            return frozenset()
+        if not any(self.walks.poured[seq].flows(position) for position, _ in stores):
+            return frozenset()
+        return frozenset(leaf for leaf in recording.wanted - {memory} if self._is_used_after(leaf, seq))
 
 
 def stale_reads(
