@@ -18,7 +18,7 @@ from warplint.trace.flow.gradients import LaunchedFault
 from warplint_rules import wording
 
 
-def _place(fault: KernelFault) -> Hashable:
+def _operation(fault: KernelFault) -> Hashable:
     return (fault.span.path, fault.span.line, fault.span.column)
 
 
@@ -47,7 +47,7 @@ class Told:
     what: Callable[[KernelFault], str]
     instead: Callable[[KernelFault], str]
     condition: str = ", should it be differentiated with respect to that"
-    together: Callable[[KernelFault], Hashable] = _place
+    together: Callable[[KernelFault], Hashable] = _operation
     established: Callable[[LaunchedFault, Dataflow], bool] = _established
     moot: Callable[[KernelFault, Kernel | None, Launch | None, Dataflow], bool] = _never
     place: Callable[[KernelFault, Dataflow], Span] = _at_itself
@@ -80,11 +80,12 @@ def findings(rule: Rule, told: Told, context: Context) -> tuple[Finding, ...]:
         for kernel, fault in (flow.kernel_faults if context.asks_for(Severity.INFO) else ())
         if fault.kind in told.kinds - told.met and not told.moot(fault, kernel, None, flow)
     ]
-    return wording.strongest([one.finding for one in _first_of_each(candidates, told.together)])
+    told_once = _first_of_each(_first_of_each(candidates, told.together), _operation)
+    return wording.strongest([one.finding for one in told_once])
 
 
 def _first_of_each(
-    candidates: Sequence[_Candidate], together: Callable[[KernelFault], Hashable]
+    candidates: Iterable[_Candidate], together: Callable[[KernelFault], Hashable]
 ) -> Iterable[_Candidate]:
     best: dict[Hashable, _Candidate] = {}
     for candidate in candidates:
