@@ -245,8 +245,9 @@ class _Events:
             if isinstance(item, records.BackwardSeen)
         ]
         self._steps = frozenset(item.stack for item in record if isinstance(item, records.OptimiserSeen))
+        events_of = self._of  # bound once: for a method that dispatches, that takes as long as to make most events
         for item in record:
-            yield from self._of(item)
+            yield from events_of(item)
 
     @singledispatchmethod
     def _of(self, item: object) -> Iterator[events.Event]:
