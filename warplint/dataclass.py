@@ -24,6 +24,8 @@ else:
     def dataclass(cls: type | None = None, /, **options: Any) -> Any:
         """As :func:`dataclasses.dataclass`; with options other than ``frozen`` and ``eq`` it is that function.
 
+        A frozen class that is made by the standard library's own cannot inherit from one that is made here.
+
         Raises:
             TypeError: for a field that is given by keyword only, where it is not.
         """
