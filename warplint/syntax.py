@@ -20,6 +20,17 @@ _CHILDREN: Mapping[type[ast.AST], tuple[str, ...]] = {
 }
 
 
+def alike(one: object, other: object) -> bool:
+    """Whether two nodes (or fields of nodes) read the same, whether they are read or assigned to."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if not isinstance(one, ast.AST):
+        return one == other
+    return all(alike(getattr(one, name, None), getattr(other, name, None)) for name in one._fields if name != "ctx")
+
+
 def walk(node: ast.AST) -> Iterator[ast.AST]:
     """The node and all below it, breadth first as :func:`ast.walk`; not contexts, operators and imported names."""
     nodes = [node]

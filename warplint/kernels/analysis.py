@@ -28,6 +28,9 @@ from warplint.kernels.types import Kind, Type
 from warplint.kernels.values import Value, members, union
 from warplint.source import span_of
 
+WORTH_ANOTHER_RUN = MOST_STEPS // 4
+"""Where the steps run out: from so many on that unrolled loops took, it is run again with these as loops."""
+
 LONGEST_TEXT = 60
 """Operations are quoted up to this many characters."""
 
@@ -40,7 +43,7 @@ def summarise(source: KernelSource) -> KernelSummary:
     Never raises for what the kernel holds: where the analysis gives up, ``complete`` is false and ``why`` says it.
     """
     first = _Analysis(source)
-    if first.run(unrolled_steps=MOST_STEPS):
+    if first.run(unrolled_steps=MOST_STEPS) or first.ledger.sparable < WORTH_ANOTHER_RUN:
         return first.summary()
     second = _Analysis(source)
     second.run(unrolled_steps=0)

@@ -125,8 +125,7 @@ class Elements(Operations):
         """The tokens of a component of a loaded element: that component of that element alone."""
         whole = self.ledger.tokens[load.token]
         component = f"{load.component}.{key}" if load.component else key
-        part = dataclasses.replace(whole, component=component)
-        bit = self.ledger.token(part, (whole.order, whole.node))
+        bit = self.ledger.component_token(whole, component)
         return tokens & ~(1 << load.token) | bit, Load(bit.bit_length() - 1, component)
 
     def element(self, owner: Value, indices: tuple[Value, ...], node: ast.expr) -> Value:

@@ -217,6 +217,8 @@ class Ledger:
     stores: list[StoreRecord] = field(default_factory=list)
     order: int = 0
     steps: int = 0
+    sparable: int = 0
+    """Of these, what loops that are unrolled took for more rounds than a run to their fixpoint would."""
     fresh: int = 0
     unresolved: dict[str, None] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
@@ -285,6 +287,14 @@ class Ledger:
             self.tokens.append(token)
             if token.kind in (TokenKind.CARRIED, TokenKind.AFTER):
                 self.carried |= 1 << number
+        return 1 << number
+
+    def component_token(self, whole: Token, component: str) -> int:
+        """The bit of the token of a component of an element as it was read."""
+        identity = (whole.order, whole.node)
+        number = self._token_numbers.get((whole.kind, whole.path, whole.index, component, *identity))
+        if number is None:
+            return self.token(dataclasses.replace(whole, component=component), identity)
         return 1 << number
 
     def followed_value(self, value: Value, path: str, node: ast.AST, file: File) -> Value:

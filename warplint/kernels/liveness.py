@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from warplint.dataclass import dataclass
-from warplint.syntax import walk
+from warplint.syntax import alike, walk
 
 
 @dataclass
@@ -103,10 +103,10 @@ def is_sum(node: ast.AST) -> bool:
         return isinstance(node.op, (ast.Add, ast.Sub))
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.BinOp) or len(node.targets) != 1:
         return False
-    target, value = ast.unparse(node.targets[0]), node.value
-    if isinstance(value.op, ast.Add) and ast.unparse(value.right) == target:
+    target, value = node.targets[0], node.value
+    if isinstance(value.op, ast.Add) and alike(value.right, target):
         return True
-    return isinstance(value.op, (ast.Add, ast.Sub)) and ast.unparse(value.left) == target
+    return isinstance(value.op, (ast.Add, ast.Sub)) and alike(value.left, target)
 
 
 SHORT = 8

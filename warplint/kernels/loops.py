@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from warplint.dataclass import dataclass
 from warplint.kernels import types
@@ -22,6 +23,9 @@ from warplint.kernels.summary import BY_REFERENCE, LEFT_BEHIND, OUT_OF_ORDER, SK
 from warplint.kernels.types import Kind
 from warplint.kernels.values import ABSENT, Sign, Value, constant, members, needing, union
 from warplint.syntax import walk
+
+FEWEST_PASSES = 2
+"""Passes over a loop's body to see that nothing grows any more."""
 
 MOST_PASSES = 6
 """Joining passes over a loop's body before the fixpoint is taken as reached; sets only grow, two or three suffice."""
@@ -116,12 +120,13 @@ class Loops(Calls):
         target = node.target.id if isinstance(node.target, ast.Name) else ""
         breaks: list[Exit] = []
         ways = [Exit(self.frame.locals, ())]
-        for number in numbers:
+        for rounds, number in enumerate(numbers):
             self.frame.locals = self.meet(ways)
             self.frame.locals[target] = constant(number)
             exits = LoopExits(height)
             self.frame.loops.append(exits)
-            end = self.block(node.body)
+            with self._sparing(rounds):
+                end = self.block(node.body)
             self.frame.loops.pop()
             self._leave(height)
             breaks += exits.at_break
@@ -130,6 +135,16 @@ class Loops(Calls):
             if not ways:
                 break
         self.frame.locals = self.meet(ways + breaks) if ways or breaks else self.frame.locals
+
+    @contextmanager
+    def _sparing(self, rounds: int) -> Iterator[None]:
+        """A round after others: what it takes is spared by a run to the fixpoint, whatever loops inside it spare."""
+        steps, sparable = self.ledger.steps, self.ledger.sparable
+        try:
+            yield
+        finally:
+            if rounds >= FEWEST_PASSES:
+                self.ledger.sparable = sparable + self.ledger.steps - steps
 
     def _leave(self, height: int) -> None:
         """Behind a loop only the conditions count under which the function was not left."""

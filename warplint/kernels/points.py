@@ -10,7 +10,7 @@ from warplint.finding import Span
 from warplint.kernels.ledger import DangerRecord, File, Ledger, TokenKind
 from warplint.kernels.source import text_of
 from warplint.kernels.summary import NonsmoothPoint, PointKind
-from warplint.kernels.values import members
+from warplint.kernels.values import members, union
 
 
 def nonsmooth_points(ledger: Ledger, span_of: Callable[[ast.AST, File], Span]) -> tuple[NonsmoothPoint, ...]:
@@ -19,11 +19,12 @@ def nonsmooth_points(ledger: Ledger, span_of: Callable[[ast.AST, File], Span]) -
     An operand that ``where`` does not select is no point: that it is singular there is a fault of its own. Nor is an
     overflow, which no data in sight come near.
     """
+    marks = union(1 << number for number, token in enumerate(ledger.tokens) if token.kind is TokenKind.UNSELECTED)
     unselected = {
         ledger.needs[number].node
-        for store in ledger.stores
+        for store in (ledger.stores if marks else ())
         for number in members(store.needs)
-        if any(ledger.tokens[token].kind is TokenKind.UNSELECTED for token in members(ledger.needs[number].tokens))
+        if ledger.needs[number].tokens & marks
     }
     reached: dict[ast.AST, set[str]] = defaultdict(set)
     records: dict[ast.AST, list[DangerRecord]] = defaultdict(list)

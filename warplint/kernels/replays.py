@@ -43,9 +43,11 @@ def _reads_behind(token: Token, store: StoreRecord) -> bool:
 
     Measured: what stands in a dynamic loop is run again when the adjoint comes to that loop, after what is behind it.
     """
+    if token.order <= store.order or not _is_same_element(token, store):
+        return False
     apart = any((number, not arm) in store.arms for number, arm in token.arms)
     differentiated_first = bool(store.loops) and not store.loops & token.loops
-    return token.order > store.order and _is_same_element(token, store) and not apart and not differentiated_first
+    return not apart and not differentiated_first
 
 
 def _is_same_element(token: Token, store: StoreRecord) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from warplint.kernels.builtins import table
 from warplint.kernels.values import ABSENT, CEILING, FLOOR, Sign, Value
+from warplint.syntax import alike
 
 GUARD = 1e-3
 """A positive constant up to this size, added to something, is meant to keep it away from zero."""
@@ -113,7 +114,7 @@ def _guarded(arguments: Sequence[Value]) -> Sign:
 
 def _is_square(node: ast.AST) -> bool:
     operands = _operands(node)
-    return len(operands) == 2 and ast.dump(operands[0]) == ast.dump(operands[1])
+    return len(operands) == 2 and alike(operands[0], operands[1])
 
 
 def _is_negated_square(node: ast.AST) -> bool:
@@ -121,7 +122,7 @@ def _is_negated_square(node: ast.AST) -> bool:
     operands = _operands(node)
     if len(operands) != 2 or not isinstance(operands[0], ast.UnaryOp) or not isinstance(operands[0].op, ast.USub):
         return False
-    return ast.dump(operands[0].operand) == ast.dump(operands[1])
+    return alike(operands[0].operand, operands[1])
 
 
 def _operands(node: ast.AST) -> Sequence[ast.expr]:
