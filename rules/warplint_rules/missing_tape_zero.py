@@ -29,8 +29,8 @@ for epoch in range(epochs):
 `tape.zero()` after each step, which clears every gradient that the tape knows, or `grad.zero_()` for each array. A new
 tape knows nothing of what the old one filled: `zero()` on it before its own backward clears nothing.
 
-A captured graph (`wp.ScopedCapture`) makes its backward happen at each `wp.capture_launch`: what clears must be captured
-as well, or be called between the launches.
+A captured graph (`wp.ScopedCapture`) makes its backward happen at each `wp.capture_launch`: what clears must be
+captured as well, or be called between the launches.
 
 ## How it is verified
 

@@ -32,8 +32,8 @@ For an intermediate array, `requires_grad=True, retain_grad=True` keeps its grad
 
 The program runs; what it read is compared with finite differences, and with the gradient just after the backward. If
 that one is right, the reading is to blame. A view is followed: it is confirmed where the program still held it when the
-gradient under it was cleared, and it showed something before. An intermediate array's gradient is confirmed where it was
-something before the last adjoint that took it, and nothing when it is read.
+gradient under it was cleared, and it showed something before. An intermediate array's gradient is confirmed where it
+was something before the last adjoint that took it, and nothing when it is read.
 
 ## Limits
 

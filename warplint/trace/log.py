@@ -25,6 +25,7 @@ class Mark:
 
 Entry = Event | Mark
 
+
 class Slot:
     """A place among the events, with numbers kept free for what will fill it."""
 
