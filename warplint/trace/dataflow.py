@@ -368,6 +368,8 @@ class Dataflow:
         """State carried from one tape into the next; nothing where the trace was cut, since an absence is at stake."""
         if self.trace.cut or not self.recordings:
             return ()
+        if len({period.tape for period in self.periods if period.operations}) < 2:  # none that could carry it over
+            return ()
         tapes = Tapes(
             self.periods,
             self.writes,
