@@ -135,9 +135,9 @@ def _moot(fault: KernelFault, kernel: Kernel | None, launch: Launch | None, flow
 def _place(fault: KernelFault, flow: Dataflow) -> Span:
     """The operation; the loop, where the operation lies in a function that the loop calls, which is right by itself."""
     enclosing, loop = flow.trace.enclosing, fault.loop
-    if enclosing is None or loop is None or enclosing.are_in_one_function(loop, fault.span):
+    if enclosing is None or loop is None or fault.steers == BY_REFERENCE:
         return fault.span
-    return loop
+    return fault.span if enclosing.are_in_one_function(loop, fault.span) else loop
 
 
 TOLD = kernel_faults.Told(

@@ -70,7 +70,7 @@ EXPECTED: dict[str, dict[str, Places]] = {
         "const range(17) carried nonlinear (> max_unroll)": [("NVW203", "s = wp.sin(s) + x[i % 3] * F(0.1)")],
         "const range(3) with break, carried nonlinear": [("NVW203", "s = wp.sin(s) + x[i]")],
         "dynamic outer, static inner, carried": [("NVW203", "s = wp.sin(s) + x[i]")],
-        "body in @wp.func, carried nonlinear": [("NVW203", "return wp.sin(s) + xi")],
+        "body in @wp.func, carried nonlinear": [("NVW203", "for i in range(n):")],
         "carried nonlinear loop wholly inside @wp.func": [("NVW203", "s = wp.sin(s) + x[i]")],
         "range(x.shape[0]) additive, s*s after": [("NVW203", "wp.atomic_add(l, 0, s * s)")],
         "range(wp.static(20)) carried nonlinear": [("NVW203", "s = wp.sin(s) + x[i % 3] * F(0.1)")],

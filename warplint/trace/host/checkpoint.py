@@ -82,7 +82,7 @@ class Checkpoint:
             setattr(machine, name, value.copy() if isinstance(value, (dict, list)) else value)
         machine.log.return_to(self._log)
         machine.active_tape = None
-        machine.frames, machine.handlers, machine.rings = [], [], []
+        machine.frames, machine.handlers, machine.rings, machine.captures = [], [], [], []
         machine.loops = machine.assertions = machine.backwards = machine.launches = 0
         machine.entered, machine.tapes_walked = set(), set()
 

@@ -8,7 +8,6 @@ from warplint.trace.host.machine import Frame, Machine, Raised
 from warplint.trace.host.values import (
     External,
     Generator,
-    Graph,
     Instance,
     Record,
     Signal,
@@ -40,10 +39,8 @@ def _enter(machine: Machine, frame: Frame, node: ast.With, position: int) -> Sig
     try:
         signal = _enter(machine, frame, node, position + 1)
     except BaseException:
-        if isinstance(leave, TapeValue):
-            from warplint.trace.host.warp_api.tapes import leave_tape
-
-            leave_tape(machine, leave)
+        if isinstance(leave, (TapeValue, Record)):
+            _leave(machine, leave)
         raise
     frame.node = item.context_expr
     _leave(machine, leave)
@@ -95,8 +92,8 @@ def _enter_value(machine: Machine, node: ast.expr, context: Value) -> tuple[Valu
             return context, context.tape
         return context, None
     if isinstance(context, Record):
-        if isinstance(graph := context.attributes.get("graph"), Graph):
-            begin(machine, graph)
+        if context.kind == "capture":
+            begin(machine)
         return context.attributes.get("__enter__", context), context
     if isinstance(context, UnknownValue) and _names_tape(node):
         tape = new_tape(machine)
@@ -121,8 +118,8 @@ def _leave(machine: Machine, context: Value) -> None:
         leave_tape(machine, context)
     elif isinstance(context, Instance) and (context.cls.find("__exit__") or context.tape is not None):
         machine.call(machine.parts.get_attribute(machine, context, "__exit__"), [None, None, None])
-    elif isinstance(context, Record) and isinstance(graph := context.attributes.get("graph"), Graph):
-        end(machine, graph)
+    elif isinstance(context, Record) and context.kind == "capture":
+        context.attributes["graph"] = end(machine)
 
 
 def _generator_context(

@@ -45,7 +45,6 @@ from warplint.trace.host.values import (
     Deferred,
     Environment,
     Generator,
-    Graph,
     KernelValue,
     ModuleValue,
     Signal,
@@ -55,7 +54,7 @@ from warplint.trace.host.values import (
     Vector,
     WarpModule,
 )
-from warplint.trace.log import EventLog
+from warplint.trace.log import EventLog, Place
 from warplint.trace.settings import TraceSettings
 
 E = TypeVar("E", bound=Event)
@@ -287,8 +286,8 @@ class Machine:
         self.config: dict[str, Value] = {}
         self.kernels: dict[str, KernelValue] = {}
         self.counts: dict[UnknownValue, int] = {}
-        self.captures: list[Graph] = []
-        """The graphs that ``wp.capture_begin`` has begun to capture."""
+        self.captures: list[Place] = []
+        """Where the captures of graphs began that are under way, the innermost last."""
         self.rings: list[int] = []
         self.stand_ins: dict[tuple[UnknownValue, str], ArrayValue] = {}
         """Arrays that stand for what the caller gave, by the value (and its field) that Warp takes for an array."""

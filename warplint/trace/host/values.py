@@ -21,7 +21,7 @@ from warplint.trace import events
 
 if TYPE_CHECKING:
     from warplint.trace.host.machine import Call, Machine
-    from warplint.trace.log import Entry, Place
+    from warplint.trace.log import Entry
 
 Value = Any
 """An interpreted value: a plain Python object that stands for itself, or one of the classes below."""
@@ -419,11 +419,9 @@ class TapeValue:
 
 @dataclass(eq=False)
 class Graph:
-    """A captured graph: the entries of the log that each launch of it repeats; None where nobody knows them."""
+    """A captured graph: the entries of the log that each launch of it repeats."""
 
-    entries: tuple[Entry, ...] | None = None
-    begun: Place | None = None
-    """Where its capture began, as long as it is under way."""
+    entries: tuple[Entry, ...]
 
 
 @dataclass(frozen=True)

@@ -36,23 +36,23 @@ _BY_DEVICE = {events.GradRead: frozenset({"launch", "copy"}), events.HostWrite: 
 """Of these kinds, what the device does; the rest was done on the host, once."""
 
 
-def begin(machine: Machine, graph: Graph) -> None:
-    """From here on the graph is captured."""
-    graph.begun = machine.log.here()
+def begin(machine: Machine) -> None:
+    """From here on a graph is captured."""
+    machine.captures.append(machine.log.here())
 
 
-def end(machine: Machine, graph: Graph) -> None:
-    """The graph holds what happened since its beginning, and nothing of it has run."""
-    if graph.begun is not None:
-        graph.entries = tuple(filter(_is_again, machine.log.since(graph.begun)))
-        graph.begun = None
+def end(machine: Machine) -> Graph:
+    """The graph that holds what happened since its capture began; nothing of it has run."""
+    begun = machine.captures.pop()
+    graph = Graph(tuple(filter(_is_again, machine.log.since(begun))))
     machine.emit(events.Interlude)
+    return graph
 
 
 def launch(machine: Machine, graph: Graph) -> None:
     """What the graph holds happens again."""
     replay = _Replay(machine)
-    for entry in graph.entries or ():
+    for entry in graph.entries:
         replay.run(entry)
 
 
@@ -106,28 +106,22 @@ class _Replay:
 
 
 def _captured(machine: Machine, call: Call) -> Value:
-    """``wp.ScopedCapture(…)``: a context with the graph."""
-    return Record("capture", {"graph": Graph()})
+    """``wp.ScopedCapture(…)``: a context that has its graph once it is left."""
+    return Record("capture", {"graph": None})
 
 
 def _begin(machine: Machine, call: Call) -> Value:
-    graph = Graph()
-    machine.captures.append(graph)
-    begin(machine, graph)
+    begin(machine)
     return None
 
 
 def _end(machine: Machine, call: Call) -> Value:
-    if not machine.captures:
-        return UnknownValue("a captured graph")
-    graph = machine.captures.pop()
-    end(machine, graph)
-    return graph
+    return end(machine) if machine.captures else UnknownValue("a captured graph")
 
 
 def _launch(machine: Machine, call: Call) -> Value:
     graph = call.get(0, "graph")
-    if isinstance(graph, Graph) and graph.entries is not None:
+    if isinstance(graph, Graph):
         launch(machine, graph)
     else:
         machine.emit(events.Opaque, why="a captured graph was launched")
