@@ -48,7 +48,7 @@ def warplint(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("name", "status", "told"),
     [
-        ("raises.py", 2, "raised: ValueError: oh no"),
+        ("raises.py", 2, "raised: ValueError: oh no (raises.py:3)"),
         ("exits.py", 2, "exit 3"),
         ("hangs.py", 2, "hangs.py:5"),
         ("device.py", 2, "needs a device that is not here"),
@@ -82,7 +82,7 @@ def test_json_is_complete_when_a_program_cannot_be_judged(warplint) -> None:
     status, out, err = warplint("check", "--verify", "--format", "json", "raises.py")
     document = json.loads(out)
     assert status == 2
-    assert [program["problem"] for program in document["programs"]] == ["raised: ValueError: oh no"]
+    assert [program["problem"] for program in document["programs"]] == ["raised: ValueError: oh no (raises.py:3)"]
     assert "running python raises.py" in err
 
 
@@ -141,3 +141,26 @@ def test_gradcheck_judges_a_whole_program(warplint) -> None:
     status, out, _ = warplint("gradcheck", "--device", "cpu", "--", "python", str(right))
     assert status == 0, out
     assert "agrees with finite differences" in out
+
+
+ROOT = """\
+@wp.kernel
+def distances(squares: wp.array(dtype=float), loss: wp.array(dtype=float)):
+    i = wp.tid()
+    wp.atomic_add(loss, 0, wp.sqrt(squares[i]))
+
+
+squares = wp.array([0.0, 1.0, 2.0, 3.0], dtype=float, device="cpu", requires_grad=True)
+loss = wp.zeros(1, dtype=float, device="cpu", requires_grad=True)
+with wp.Tape() as tape:
+    wp.launch(distances, dim=4, inputs=[squares, loss], device="cpu")
+tape.backward(loss)
+print(squares.grad.numpy())
+"""
+
+
+def test_a_gradient_that_is_infinite_where_the_slope_is_confirms_the_point(warplint) -> None:
+    Path("root.py").write_text(f"import warp as wp\n{ROOT}")
+    status, out, _ = warplint("--verify", "root.py", "--format", "json")
+    (finding,) = json.loads(out)["findings"]
+    assert (status, finding["code"], finding["verdict"]["status"]) == (1, "NVW205", "confirmed")

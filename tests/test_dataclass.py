@@ -212,3 +212,23 @@ def test_the_packages_make_their_classes_with_it() -> None:
         for name, text in texts.items()
         if ours.search(text) and "from warplint.dataclass import dataclass" not in text and name not in alone
     ] == []
+
+
+def test_a_plain_subclass_has_attributes_of_its_own() -> None:
+    @dataclass(frozen=True)
+    class Base:
+        a: int
+
+    class Plain(Base):
+        def __init__(self, a: int) -> None:
+            super().__init__(a)
+            self.beside = 1
+
+    plain = Plain(2)
+    assert (plain.a, plain.beside) == (2, 1)
+    del plain.beside
+    for name in ("a",):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(plain, name, 3)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            delattr(plain, name)

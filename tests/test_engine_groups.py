@@ -177,6 +177,25 @@ def test_tapes_that_only_carry_the_gradient_back_add_no_objective(tmp_path):
     assert {gradient.status for gradient in answer.gradients} == {PASS}
 
 
+@pytest.mark.parametrize("seed", ["{y: y.grad}", "{y: later.gradients[y]}", "{y: wp.clone(y.grad)}", "None"])
+def test_a_gradient_that_one_tape_left_is_the_seed_of_another_once(seed, tmp_path):
+    answer = judged(
+        f"""\
+        x = ones([0.3, 0.8])
+        y, loss = wp.zeros_like(x), wp.zeros(1, dtype=float, requires_grad=True)
+        with wp.Tape() as earlier:
+            wp.launch(square, dim=2, inputs=[x], outputs=[y])
+        with wp.Tape() as later:
+            wp.launch(loss_of, dim=2, inputs=[y], outputs=[loss])
+        later.backward(loss)
+        earlier.backward(grads={seed})
+        print(x.grad.numpy())
+        """,
+        tmp_path,
+    )
+    assert answer.status("x") == [PASS]
+
+
 def test_tapes_run_in_the_order_of_recording_are_windows_of_their_own(tmp_path):
     answer = judged(
         f"""\

@@ -43,14 +43,14 @@ PROGRAMS = {
         for _ in range(20):
             wp.capture_launch(capture.graph)
         """,
-    "cleared at its beginning, by the tape of the launch before": """
+    "cleared at its beginning, by a tape that knew no gradients when it was captured": """
         tape = wp.Tape()
         with wp.ScopedCapture(device="cpu") as capture:
             tape.zero()
             l.zero_()
             with tape:
                 wp.launch(ssq, 3, inputs=[x], outputs=[l])
-            tape.backward(l)
+            tape.backward(l)  # expect: NVW121
             wp.launch(descend, 3, inputs=[x, x.grad])
         for _ in range(20):
             wp.capture_launch(capture.graph)
@@ -127,6 +127,61 @@ PROGRAMS = {
             g = x.grad.numpy()
             tape.zero()
             print(g)
+        """,
+    "cleared at its beginning, by a tape that has run backward": """
+        tape = wp.Tape()
+        with tape:
+            wp.launch(ssq, 3, inputs=[x], outputs=[l])
+        tape.backward(l)
+        with wp.ScopedCapture(device="cpu") as capture:
+            tape.zero()
+            l.zero_()
+            tape.reset()
+            with tape:
+                wp.launch(ssq, 3, inputs=[x], outputs=[l])
+            tape.backward(l)
+            wp.launch(descend, 3, inputs=[x, x.grad])
+        for _ in range(20):
+            wp.capture_launch(capture.graph)
+        """,
+    "forward and backward captured apart, cleared between them": """
+        tape = wp.Tape()
+        with wp.ScopedCapture(device="cpu") as forward:
+            l.zero_()
+            with tape:
+                wp.launch(ssq, 3, inputs=[x], outputs=[l])
+        with wp.ScopedCapture(device="cpu") as backward:
+            tape.backward(l)
+        for _ in range(20):
+            wp.capture_launch(forward.graph)
+            tape.zero()
+            wp.capture_launch(backward.graph)
+            wp.launch(descend, 3, inputs=[x, x.grad])
+        """,
+    "captured inside the tape's block": """
+        tape = wp.Tape()
+        with tape:
+            with wp.ScopedCapture(device="cpu") as forward:
+                wp.launch(nl, 3, inputs=[x], outputs=[y])
+                wp.launch(ssq, 3, inputs=[y], outputs=[l])
+        for _ in range(20):
+            l.zero_()
+            wp.capture_launch(forward.graph)
+            tape.backward(l)
+            wp.launch(descend, 3, inputs=[x, x.grad])
+            tape.zero()
+        """,
+    "the step of an optimiser captured": """
+        optimiser = wp.optim.SGD([x], lr=0.1)
+        with wp.ScopedCapture(device="cpu") as capture:
+            l.zero_()
+            tape = wp.Tape()
+            with tape:
+                wp.launch(ssq, 3, inputs=[x], outputs=[l])
+            tape.backward(l)  # expect: NVW121
+            optimiser.step([x.grad])
+        for _ in range(20):
+            wp.capture_launch(capture.graph)
         """,
     "a graph that comes from elsewhere": """
         import somewhere

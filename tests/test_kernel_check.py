@@ -171,6 +171,20 @@ def test_a_gradient_that_is_no_number_fails() -> None:
     assert (wrong.status, wrong.element) == (FAIL, (1,))
 
 
+def test_an_adjoint_is_not_right_where_neither_it_nor_the_slope_is_a_number() -> None:
+    def run(a: Arrays) -> None:
+        a["y"][...] = np.sqrt(np.maximum(a["x"], 0.0))
+
+    def reverse(a: Arrays, g: Arrays) -> None:
+        with np.errstate(divide="ignore"):
+            g["x"] += g["y"] / (2.0 * np.sqrt(a["x"]))
+        g["y"][...] = 0
+
+    endless = Operation(run, reverse, ("y",)).check(x=[0.0, 1.0, 2.0, 3.0], y=Z)
+    assert endless.status is GradientStatus.INCONCLUSIVE
+    assert not np.isfinite(endless.ad)
+
+
 def test_outputs_that_are_no_numbers_are_left_out() -> None:
     def run(a: Arrays) -> None:
         store(a)

@@ -142,6 +142,23 @@ def test_a_notebook_is_run_in_its_folder_and_judged_by_cell(warplint: Run, here:
     assert "the tape's slope" in again.stdout, again.stderr
 
 
+@pytest.mark.warp
+def test_what_jupyter_runs_is_run(warplint: Run, here: Path) -> None:
+    cells = (
+        "import asyncio\nget_ipython().run_line_magic('matplotlib', 'inline')\npaged = 1\n\x0c\nmore = '\u2028'",
+        PRELUDE,
+        "await asyncio.sleep(0)\nstart = x = arr([0.1, 0.2, 0.3])",
+        LAUNCHES.format(kernel="nl"),
+        "%time tape.backward(l)\nslopes = %time start.grad.numpy()\nprint(slopes)",
+    )
+    (here / "rollout.ipynb").write_bytes(notebook(*cells))
+    status, out, err = warplint("--verify", "rollout.ipynb", "--format", "json")
+    told = json.loads(out)
+    (finding,) = told["findings"]
+    assert (status, finding["code"], finding["cell"], finding["line"]) == (1, "NVW101", 4, 7), err
+    assert finding["verdict"]["status"] == "confirmed"
+
+
 def test_a_file_that_is_no_notebook_cannot_be_run(warplint: Run, here: Path) -> None:
     (here / "empty.ipynb").write_text("{}")
     status, out, _ = warplint("gradcheck", "--", "empty.ipynb")

@@ -247,3 +247,25 @@ def test_a_method_that_is_called_has_what_the_constructor_left(tmp_path: Path) -
         "        tape.backward(self.l)", "        tape.backward(self.l)  # expect: NVW121"
     )
     check(tmp_path, PRELUDE + program + "\nexample = Example()\nexample.check()\n")
+
+
+CLEARED_TOGETHER = {
+    "the values": "for g in tape.gradients.values():\n    g.zero_()",
+    "the arrays": "for a in tape.gradients:\n    a.grad.zero_()",
+}
+
+
+@pytest.mark.parametrize("how", CLEARED_TOGETHER)
+def test_what_is_done_with_all_gradients_of_a_tape_may_clear_them(tmp_path: Path, how: str) -> None:
+    body = """
+x, l = arr([0.7, 1.3, -0.4]), zer(1)
+for _ in range(3):
+    l.zero_()
+    tape = wp.Tape()
+    with tape:
+        wp.launch(ssq, 3, inputs=[x], outputs=[l])
+    tape.backward(l)
+    print(x.grad.numpy() + 1.0)
+"""
+    check(tmp_path, PRELUDE + body + textwrap.indent(CLEARED_TOGETHER[how], "    "))
+    check(tmp_path, PRELUDE + body.replace("tape.backward(l)", "tape.backward(l)  # expect: NVW121"))

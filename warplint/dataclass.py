@@ -116,9 +116,18 @@ def _shown(self: Any) -> str:
     return f"{type(self).__qualname__}({shown})"
 
 
-def _set_nothing(self: object, name: str, value: object) -> None:
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+def _set_nothing(self: Any, name: str, value: object) -> None:
+    if _is_own(self, name):
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    object.__setattr__(self, name, value)
 
 
-def _delete_nothing(self: object, name: str) -> None:
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
+def _delete_nothing(self: Any, name: str) -> None:
+    if _is_own(self, name):
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+    object.__delattr__(self, name)
+
+
+def _is_own(instance: Any, name: str) -> bool:
+    """A plain subclass may have attributes beside the fields."""
+    return "__dataclass_fields__" in vars(type(instance)) or name in instance.__dataclass_fields__

@@ -1,8 +1,8 @@
 """Jupyter notebooks as Python modules: the code cells one below the other, and which line belongs to which cell.
 
 What is IPython's own in a cell (magics, shell commands, questions) becomes an empty statement of the same line, so that
-lines and columns stay what they are in the cell. A cell whose magic hands its text to something other than Python is
-empty. Cells are counted as in the notebook, text cells among them, from 1.
+lines and columns stay what they are in the cell; of `%time STATEMENT` the statement stays. A cell whose magic hands its
+text to something other than Python is empty. Cells are counted as in the notebook, text cells among them, from 1.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ SUFFIX = ".ipynb"
 
 _PYTHON_CELLS = frozenset({"capture", "prun", "python", "python3", "time", "timeit"})
 """Magics of cells whose text is Python all the same."""
+
+_TIMED = re.compile(r"^(\s*|\s*[\w.,\s]+=\s*)%(?:time|timeit|prun|memit|mprun)[ \t]+(?=[^\s\-])")
+"""Magics of a line whose rest is a statement, which IPython runs."""
 
 _COMMAND = re.compile(r"^(\s*)(?:[%!?]|/[A-Za-z]).*$")
 _ASSIGNED_COMMAND = re.compile(r"^(\s*[\w.,\s]+=\s*)[%!].*$")
@@ -113,6 +116,10 @@ def _parses(lines: list[str]) -> bool:
 
 
 def _without_command(line: str) -> str:
+    timed = _TIMED.match(line)
+    if timed is not None:  # as long as before, so that columns stay what they are
+        before = timed[1] if timed[1].strip() else f"{timed[1]}0;"
+        return before.ljust(timed.end()) + line[timed.end() :]
     assigned = _ASSIGNED_COMMAND.match(line)
     if assigned is not None:
         return f"{assigned[1]}None"

@@ -91,5 +91,5 @@ def main(request: Request, channel: Channel) -> int:
     Circumstances(tell).watch()
     threading.Thread(target=leave_when_over, daemon=True).start()
     ending = start(request.entry)
-    finish(ending.stopped, ending.text)
+    finish(ending.stopped, ending.told)
     return 0

@@ -6,18 +6,21 @@ Runs inside the child, so it needs the standard library alone. The program gets 
 
 from __future__ import annotations
 
+import ast
 import enum
 import importlib.metadata
 import importlib.util
+import inspect
 import io
 import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
+from typing import Any
 
 from warplint.dataclass import dataclass
 from warplint.runner import overlay
@@ -41,6 +44,11 @@ class Ending:
     status: int
     text: str = ""
     place: Place | None = None
+
+    @property
+    def told(self) -> str:
+        """The text, with the place of an exception behind it."""
+        return f"{self.text} ({self.place[0]}:{self.place[1]})" if self.place is not None else self.text
 
     @property
     def stopped(self) -> str:
@@ -97,12 +105,22 @@ def start(entry: Entry) -> Ending:
         module.__dict__.update(__file__=main.file, __loader__=SourceFileLoader("__main__", main.file))
     sys.modules["__main__"] = module
     try:
-        exec(main.code, module.__dict__)
+        _execute(main.code, module.__dict__)
     except SystemExit as stop:
         return _exited(stop)
     except BaseException as error:
         return _raised(error)
     return Ending(EndingKind.RETURNED, 0)
+
+
+def _execute(code: CodeType, names: dict[str, Any]) -> None:
+    """Run the code; that of a notebook may await at its top level."""
+    if not code.co_flags & inspect.CO_COROUTINE:
+        exec(code, names)
+        return
+    import asyncio  # few notebooks await
+
+    asyncio.run(eval(code, names))
 
 
 def _resolve(entry: Entry) -> _Main:
@@ -128,15 +146,23 @@ def _script(target: str) -> _Main:
             source = replaced.encode()
     except OSError as error:
         raise NotStartable(f"cannot read {target}: {error.strerror}") from error
-    given = {} if replaced is None else _given(path)
-    return _Main(compile(source, path, "exec", dont_inherit=True), path, None, None, target, given)
+    if replaced is None or not _is_notebook(path):
+        return _Main(compile(source, path, "exec", dont_inherit=True), path, None, None, target)
+    code = compile(source, path, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    return _Main(code, path, None, None, target, {"display": _display, "get_ipython": _Shell})
 
 
-def _given(path: str) -> Mapping[str, object]:
-    """What a notebook finds defined, as IPython would have it; a file of Python finds nothing."""
-    from warplint.notebook import SUFFIX  # no program but a notebook needs it
+def _is_notebook(path: str) -> bool:
+    from warplint.notebook import SUFFIX  # no program but one with a replaced text needs it
 
-    return {"display": _display} if path.endswith(SUFFIX) else {}
+    return path.endswith(SUFFIX)
+
+
+class _Shell:
+    """What ``get_ipython()`` gives a notebook here: magics that do nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *given, **named: None
 
 
 def _display(*objects: object, **how: object) -> None:
@@ -170,6 +196,10 @@ def _console_script(name: str) -> _Main:
     return _Main(compile(source, path, "exec", dont_inherit=True), path, None, None, path)
 
 
+_LIBRARIES = ("site-packages", "dist-packages", f"lib{os.sep}python", "<frozen")
+"""Parts of the names of files that are not the user's."""
+
+
 def _exited(stop: SystemExit) -> Ending:
     if stop.code is None or isinstance(stop.code, int):
         return Ending(EndingKind.EXITED, (stop.code or 0) & 0xFF)
@@ -181,6 +211,7 @@ def _raised(error: BaseException) -> Ending:
     shown = error.__traceback__.tb_next if error.__traceback__ is not None else None  # without the frame of `start`
     traceback.print_exception(type(error), error, shown)
     frames = traceback.extract_tb(shown)
-    place = (frames[-1].filename, frames[-1].lineno or 0, frames[-1].name) if frames else None
+    own = [frame for frame in frames if not any(part in frame.filename for part in _LIBRARIES)] or frames
+    place = (own[-1].filename, own[-1].lineno or 0, own[-1].name) if own else None
     text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
     return Ending(EndingKind.RAISED, 1, text[-1] if text else type(error).__name__, place)

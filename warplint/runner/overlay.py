@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import io
 import linecache
 import os
 import sys
@@ -28,7 +29,7 @@ def text_of(path: str) -> str | None:
     text = finder.texts.get(os.path.realpath(path)) if finder is not None else None
     if text is not None:
         # No time stamp: `linecache.checkcache` then never looks at the disk again.
-        linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+        linecache.cache[path] = (len(text), None, list(io.StringIO(text)), path)
     return text
 
 

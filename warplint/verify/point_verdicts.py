@@ -13,7 +13,7 @@ from warplint.finding import Finding, Severity, Status, Verdict
 from warplint.proof import Experiment
 from warplint.verify.evidence import Evidence
 from warplint.verify.figures import comparison, figures_of, leaf_name, number, one_sided
-from warplint.verify.records import Gradient, GradientStatus, KernelCheck
+from warplint.verify.records import Gradient, GradientStatus, KernelCheck, SignatureKind
 
 EXPERIMENT = Experiment.NONSMOOTH_POINT
 
@@ -39,7 +39,15 @@ def by_point(finding: Finding, run: Evidence) -> Verdict | None:
 
 
 def _is_infinite(check: KernelCheck) -> bool:
-    return check.status is GradientStatus.FAIL and not math.isfinite(check.ad)
+    """Wrong, or without anything to be compared with: the slope may be infinite as well."""
+    return check.status in (GradientStatus.FAIL, GradientStatus.INCONCLUSIVE) and not math.isfinite(check.ad)
+
+
+def _is_endless(gradient: Gradient) -> bool:
+    """Whether some of its numbers are none, at a point where differences have no limit either."""
+    signature = gradient.signature
+    known = gradient.status is GradientStatus.INCONCLUSIVE and signature is not None
+    return known and signature is not None and signature.kind is SignatureKind.NOT_FINITE
 
 
 def _is_bent(check: KernelCheck) -> bool:
@@ -50,6 +58,11 @@ def _singular(check: KernelCheck, about: Iterable[Gradient]) -> Verdict:
     at = f" for `{check.argument}`" if check.argument else ""
     told = f"the adjoint of `{check.kernel}` alone is {number(check.ad)}{at}"
     wrong = next((g for g in about if g.status is GradientStatus.FAIL and not math.isfinite(g.ad)), None)
+    endless = next((g for g in about if _is_endless(g)), None)
+    if wrong is None and endless is not None:
+        assert endless.signature is not None
+        reason = f"the gradient of {leaf_name(endless)} is {endless.signature.text}; {told}"
+        return Verdict(Status.CONFIRMED, reason, EXPERIMENT, {"ad": check.ad, "fd": None, "kernel": check.kernel})
     if wrong is None:
         reason = f"{told}, yet no gradient that this program computes is"
         return Verdict(Status.INCONCLUSIVE, reason, EXPERIMENT, _figures(check))

@@ -29,6 +29,7 @@ from warplint.trace.host.values import (
     Record,
     StaticMethod,
     SuperValue,
+    TapeGradients,
     TapeValue,
     UnknownValue,
     Value,
@@ -283,6 +284,12 @@ def _tape(machine: Machine, value: TapeValue, name: str) -> Value:
     return tape_attribute(machine, value, name)
 
 
+def _tape_gradients(machine: Machine, value: TapeGradients, name: str) -> Value:
+    from warplint.trace.host.warp_api.tapes import gradients_attribute
+
+    return gradients_attribute(machine, value, name)
+
+
 def _command(machine: Machine, value: Command, name: str) -> Value:
     from warplint.trace.host.warp_api.launches import command_attribute
 
@@ -351,6 +358,7 @@ _READERS: dict[type, Callable[[Machine, Any, str], Value]] = {
     ArrayValue: _array,
     NumpyValue: _numpy,
     TapeValue: _tape,
+    TapeGradients: _tape_gradients,
     Command: _command,
     Generator: _generator,
     Vector: _vector,

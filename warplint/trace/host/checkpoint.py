@@ -33,7 +33,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     NumpyValue: ("contents", "sources", "memory"),
     KernelValue: ("described", "open_ended"),
     WarpModule: ("options", "contents", "loaded", "loaded_options", "revision"),
-    TapeValue: ("id",),
+    TapeValue: ("id", "former"),
 }
 
 

@@ -286,8 +286,8 @@ class Machine:
         self.config: dict[str, Value] = {}
         self.kernels: dict[str, KernelValue] = {}
         self.counts: dict[UnknownValue, int] = {}
-        self.captures: list[Place] = []
-        """Where the captures of graphs began that are under way, the innermost last."""
+        self.captures: list[tuple[Place, frozenset[int]]] = []
+        """Where the captures of graphs began that are under way, and the tapes that were walked by then."""
         self.rings: list[int] = []
         self.stand_ins: dict[tuple[UnknownValue, str], ArrayValue] = {}
         """Arrays that stand for what the caller gave, by the value (and its field) that Warp takes for an array."""

@@ -411,9 +411,13 @@ class TypeExpression:
 
 @dataclass(eq=False)
 class TapeValue:
-    """A ``wp.Tape``. ``id`` is the number of its recording in the trace, another one with each launch of a graph."""
+    """A ``wp.Tape``. ``id`` is the number of its recording in the trace, another one with each launch of a graph.
+
+    ``former`` is the number before: the tape knows the gradients of that recording still.
+    """
 
     id: int
+    former: int | None = None
     attributes: dict[str, Value] = field(default_factory=dict)
 
 

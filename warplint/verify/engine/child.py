@@ -162,7 +162,7 @@ class Session:
         ending = start(self.request.entry)
         if self.reserve.evaluating:
             self._exit(4)
-        self.finish(ending.stopped, ending.text)
+        self.finish(ending.stopped, ending.told)
         return 0
 
     def accompany(self) -> None:

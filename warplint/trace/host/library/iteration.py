@@ -7,7 +7,7 @@ from typing import Any
 
 from warplint.trace.host.machine import Machine
 from warplint.trace.host.memory import ArrayValue, NumpyValue
-from warplint.trace.host.values import Class, Generator, Instance, Record, Value, Vector
+from warplint.trace.host.values import Class, Generator, Instance, Record, TapeGradients, Value, Vector
 
 
 def items_of(machine: Machine, value: Value) -> Sequence[Value] | None:
@@ -40,6 +40,11 @@ def items_of(machine: Machine, value: Value) -> Sequence[Value] | None:
         if size is None or size > machine.settings.items or (value.shape and len(value.shape) == 1):
             return None
         return [value.indexed(position) for position in range(size)]
+    if isinstance(value, TapeGradients):
+        from warplint.trace.host.warp_api.tapes import gradients_attribute
+
+        gradients_attribute(machine, value, "items")
+        return None
     if isinstance(value, Record) and value.kind == "rounds":
         return value.attributes["items"]  # type: ignore[no-any-return]
     if (left := left_in_iterator(value)) is not None:

@@ -52,6 +52,12 @@ def tape_attribute(machine: Machine, tape: TapeValue, name: str) -> Value:
     return UnknownValue(f"the attribute {name} of a tape")
 
 
+def gradients_attribute(machine: Machine, gradients: TapeGradients, name: str) -> Value:
+    """``tape.gradients.values()`` and the like: what is done with all of them at once is not followed."""
+    machine.emit(events.Interlude)
+    return UnknownValue(f"the {name} of a tape's gradients")
+
+
 def _enter(machine: Machine, tape: TapeValue, call: Call) -> Value:
     enter_tape(machine, tape)
     return tape
@@ -87,12 +93,20 @@ def _backward(machine: Machine, tape: TapeValue, call: Call) -> Value:
     return None
 
 
+def clear_former(machine: Machine, tape: TapeValue) -> None:
+    """What the tape knows of the launch of a graph before is cleared as well."""
+    if tape.former is not None:
+        machine.emit(events.TapeZeroed, tape=tape.former)
+
+
 def _zero(machine: Machine, tape: TapeValue, call: Call) -> Value:
+    clear_former(machine, tape)
     machine.emit(events.TapeZeroed, tape=tape.id)
     return None
 
 
 def _reset(machine: Machine, tape: TapeValue, call: Call) -> Value:
+    clear_former(machine, tape)
     machine.emit(events.TapeReset, tape=tape.id)
     return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -246,7 +246,19 @@ def _judge_argument(operation: _Operation, name: str, rng: np.random.Generator) 
         judged = [direction for direction in judged if direction.status is not GradientStatus.FAIL]
     if values.size <= SCREENED and single:
         judged = [direction for direction in judged if direction.status is not GradientStatus.FAIL]
-    return weightiest([_told(name, direction) for direction in judged])
+    return _never_right(weightiest([_told(name, direction) for direction in judged]), judged, claimed)
+
+
+def _never_right(found: ArgumentCheck, judged: Sequence[Direction], claimed: Floats) -> ArgumentCheck:
+    """An adjoint with numbers that are none is not right because others are, even where the slope itself is none."""
+    off = ~np.isfinite(claimed)
+    if found.status is not GradientStatus.PASS or not off.any():
+        return found
+    told = "".join(f": {each.reason}" for each in judged if not math.isfinite(each.ad))
+    reason = f"{int(off.sum())} of {claimed.size} are no numbers{told}"
+    return replace(
+        found, status=GradientStatus.INCONCLUSIVE, reason=reason, ad=float(claimed[off].flat[0]), fd=math.nan
+    )
 
 
 def _told(name: str, direction: Direction, element: tuple[int, ...] = ()) -> ArgumentCheck:

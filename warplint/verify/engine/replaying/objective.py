@@ -66,9 +66,15 @@ class Objective:
         if begin.loss is not None and begin.loss_kind.kind is not None:
             yield Loss(begin.loss, begin.loss_kind)
         for array, seed, scalars in begin.seeds:
-            if scalars.kind is not None:
+            if scalars.kind is not None and not self._is_handed_on(FloatView.of(seed, scalars), begin):
                 yield Seeded(FloatView.of(array, scalars), FloatView.of(seed, scalars).read().astype(np.float64))
         yield from self._seeds_in_gradients(begin, explicit=begin.loss is not None or bool(begin.seeds))
+
+    def _is_handed_on(self, seed: FloatView, begin: BackwardBegin) -> bool:
+        """Whether a seed is the gradient itself that a backward of this window left: part of its objective already."""
+        memory = self._log.memories.find(seed.address)
+        known = memory is not None and memory in self._log.gradients
+        return known and memory is not None and handed_on_by(memory, begin, self._analysis) in self._backwards
 
     def _seeds_in_gradients(self, begin: BackwardBegin, explicit: bool) -> Iterator[Seeded]:
         """Without a loss, whatever the gradients of the tape's results hold is the seed.
@@ -76,7 +82,7 @@ class Objective:
         What a backward has left there whose tape goes on from these results (tapes run backwards through time) is a
         seed even beside a loss, but where that backward lies in the window, it belongs to its objective already.
         """
-        seen: set[int] = set()
+        seen = {int(array.data) for array, _, _ in begin.seeds}  # what these held is replaced by what they are given
         for entry in reversed(begin.entries):
             call = entry.forward if entry is not None else None
             if not isinstance(call, KernelCall):
