@@ -269,3 +269,26 @@ for _ in range(3):
 """
     check(tmp_path, PRELUDE + body + textwrap.indent(CLEARED_TOGETHER[how], "    "))
     check(tmp_path, PRELUDE + body.replace("tape.backward(l)", "tape.backward(l)  # expect: NVW121"))
+
+
+LAST_KEPT = {
+    "a bound": "if step < 11:\n    tape.zero()",
+    "the last by its number": "last = step == 11\nif not last:\n    tape.zero()",
+    "a way out": "if step + 1 == 12:\n    break\ntape.zero()",
+}
+
+
+@pytest.mark.parametrize("how", LAST_KEPT)
+def test_the_gradient_of_the_last_round_is_kept(tmp_path: Path, how: str) -> None:
+    body = """
+x, l = arr([0.7, 1.3, -0.4]), zer(1)
+for step in range(12):
+    l.zero_()
+    tape = wp.Tape()
+    with tape:
+        wp.launch(ssq, 3, inputs=[x], outputs=[l])
+    tape.backward(l)
+"""
+    read = "\nprint(x.grad.numpy())"
+    check(tmp_path, PRELUDE + body + textwrap.indent(LAST_KEPT[how], "    ") + read)
+    check(tmp_path, PRELUDE + body + "    tape.zero()" + read + "  # expect: NVW122")

@@ -197,6 +197,20 @@ def grows(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     return False
 
 
+def asks_for_round(loop: ast.For | ast.AsyncFor) -> bool:
+    """Whether a condition in the loop's body hangs on what the loop goes through: ``if epoch < last``."""
+    names = {item.id for item in walk(loop.target) if isinstance(item, ast.Name)}
+    items = [item for statement in loop.body for item in walk(statement)]
+    for item in items:
+        if isinstance(item, ast.Assign) and _mentions_name(item.value, names):
+            names |= {target.id for target in item.targets if isinstance(target, ast.Name)}
+    return any(isinstance(item, (ast.If, ast.IfExp)) and _mentions_name(item.test, names) for item in items)
+
+
+def _mentions_name(node: ast.expr, names: set[str]) -> bool:
+    return any(isinstance(item, ast.Name) and item.id in names for item in walk(node))
+
+
 def ends_run(statements: Iterable[ast.stmt]) -> bool:
     """Whether a block ends in ``raise`` or in a call that ends the program or the test."""
     last = _last(statements)

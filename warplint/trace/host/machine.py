@@ -27,6 +27,7 @@ from warplint.trace.host.facts import (
     FunctionFacts,
     FunctionNode,
     Signature,
+    asks_for_round,
     call_shape,
     free_names,
     function_facts,
@@ -174,6 +175,7 @@ class Caches:
         self.static_calls: dict[ast.FunctionDef, tuple[ast.expr, ...]] = {}
         self.generic: dict[ast.FunctionDef, bool] = {}
         self.growing: dict[ast.stmt, bool] = {}
+        self.asking: dict[ast.stmt, bool] = {}
         self.rings: dict[ast.stmt, tuple[ast.expr, ...]] = {}
         self.arms: dict[ast.If, bool | None] = {}
         self.summaries: dict[SummaryKey, KernelSummary] = {}
@@ -234,6 +236,13 @@ class Caches:
         known = self.growing.get(loop)
         if known is None:
             known = self.growing[loop] = grows(loop)
+        return known
+
+    def asks_for_round(self, loop: ast.For) -> bool:
+        """Whether a loop's body asks which round it is."""
+        known = self.asking.get(loop)
+        if known is None:
+            known = self.asking[loop] = asks_for_round(loop)
         return known
 
     def rings_of(self, loop: ast.For | ast.While) -> tuple[ast.expr, ...]:
