@@ -279,7 +279,7 @@ LAST_KEPT = {
 
 
 @pytest.mark.parametrize("how", LAST_KEPT)
-def test_the_gradient_of_the_last_round_is_kept(tmp_path: Path, how: str) -> None:
+def test_what_the_last_of_many_rounds_leaves_is_not_known_where_it_asks_for_it(tmp_path: Path, how: str) -> None:
     body = """
 x, l = arr([0.7, 1.3, -0.4]), zer(1)
 for step in range(12):

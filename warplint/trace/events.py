@@ -483,7 +483,8 @@ class Interlude(Event):
     """From here on nobody knows what gradients hold.
 
     An object was made and a method of it is called next, so that what a program does in between is not in this trace;
-    or a graph was captured, which records what is launched and runs nothing of it.
+    a graph was captured, which records what is launched and runs nothing of it; or rounds of a loop were left out of
+    which the last may do something else than those before.
     """
 
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
+from warplint.trace.events import Interlude
 from warplint.trace.host import operators
 from warplint.trace.host.machine import BudgetExceeded, Frame, Machine, Unwinding
 from warplint.trace.host.values import (
@@ -46,8 +47,7 @@ def execute_for(machine: Machine, frame: Frame, node: ast.For) -> Signal | None:
     if isinstance(iterable, Generator) and iterable.items is None:
         return _for_generator(machine, frame, node, iterable)
     rounds = _Rounds(machine, node, counts=_counts(iterable), expected=_length(iterable))
-    last = _last_item(iterable) if machine.caches.asks_for_round(node) else ()
-    return _loop(machine, frame, node, _bound_items(machine, frame, node, items), rounds, last)
+    return _loop(machine, frame, node, _bound_items(machine, frame, node, items), rounds)
 
 
 def execute_while(machine: Machine, frame: Frame, node: ast.While) -> Signal | None:
@@ -56,18 +56,9 @@ def execute_while(machine: Machine, frame: Frame, node: ast.While) -> Signal | N
 
 
 def _loop(
-    machine: Machine,
-    frame: Frame,
-    node: ast.For | ast.While,
-    ahead: Iterator[None],
-    rounds: _Rounds,
-    last: Sequence[Value] = (),
+    machine: Machine, frame: Frame, node: ast.For | ast.While, ahead: Iterator[None], rounds: _Rounds
 ) -> Signal | None:
-    """Run the body for each round that ``ahead`` prepares, then the ``else``.
-
-    A loop of epochs that is left early runs with its ``last`` item once more, where its body asks which round it is:
-    what follows finds what that round left (``if epoch < 4: tape.zero()``).
-    """
+    """Run the body for each round that ``ahead`` prepares, then the ``else``."""
     machine.loops += 1
     try:
         for _ in islice(ahead, machine.settings.rounds):
@@ -75,9 +66,8 @@ def _loop(
             if _leaves(signal):
                 return _beyond(signal)
             if rounds.enough():
-                signal = _last_round(machine, frame, node, last) if rounds.leave_out_epochs else None
-                if _leaves(signal):
-                    return _beyond(signal)
+                if rounds.leave_the_end_open:
+                    machine.emit(Interlude)
                 break
             if rounds.take_too_long():
                 machine.long_loops.add(rounds.count)
@@ -87,20 +77,6 @@ def _loop(
         if rounds.done > _LONG:
             machine.long_loops.add(rounds.count)
     return machine.execute(node.orelse, frame)
-
-
-def _last_round(machine: Machine, frame: Frame, node: ast.For | ast.While, last: Sequence[Value]) -> Signal | None:
-    from warplint.trace.host.assignment import bind_target
-
-    if not last or not isinstance(node, ast.For):
-        return None
-    bind_target(machine, frame, node.target, last[0])
-    return machine.execute(node.body, frame)
-
-
-def _last_item(iterable: Value) -> Sequence[Value]:
-    """The last of known items, if there are any."""
-    return iterable[-1:] if isinstance(iterable, (list, tuple, range)) else ()
 
 
 def _leaves(signal: Signal | None) -> bool:
@@ -297,9 +273,11 @@ class _Rounds:
         return self.done >= (_PLAIN_DATA if grows else _ARITHMETIC)
 
     @property
-    def leave_out_epochs(self) -> bool:
-        """Whether a loop with a backward pass in it is known to have rounds that were not run."""
-        return self._machine.backwards > self._backwards and self._expected is not None and self.done < self._expected
+    def leave_the_end_open(self) -> bool:
+        """Whether rounds with a backward pass are left out of which the last may be another: ``if epoch < last``."""
+        if self._machine.backwards == self._backwards or self._expected is None or self.done >= self._expected:
+            return False
+        return isinstance(self._node, ast.For) and self._machine.caches.asks_for_round(self._node)
 
     def take_too_long(self) -> bool:
         """Whether the first rounds tell that all of them take many steps, and the program can be run in small instead.
