@@ -43,11 +43,13 @@ def _is_infinite(check: KernelCheck) -> bool:
     return check.status in (GradientStatus.FAIL, GradientStatus.INCONCLUSIVE) and not math.isfinite(check.ad)
 
 
-def _is_endless(gradient: Gradient) -> bool:
-    """Whether some of its numbers are none, at a point where differences have no limit either."""
+def _endless(gradient: Gradient) -> str:
+    """What a gradient is where some of its numbers are none and differences have no limit either; else ``""``."""
     signature = gradient.signature
-    known = gradient.status is GradientStatus.INCONCLUSIVE and signature is not None
-    return known and signature is not None and signature.kind is SignatureKind.NOT_FINITE
+    if gradient.status is not GradientStatus.INCONCLUSIVE or signature is None:
+        return ""
+    is_endless = signature.kind is SignatureKind.NOT_FINITE
+    return f"the gradient of {leaf_name(gradient)} is {signature.text}" if is_endless else ""
 
 
 def _is_bent(check: KernelCheck) -> bool:
@@ -58,11 +60,10 @@ def _singular(check: KernelCheck, about: Iterable[Gradient]) -> Verdict:
     at = f" for `{check.argument}`" if check.argument else ""
     told = f"the adjoint of `{check.kernel}` alone is {number(check.ad)}{at}"
     wrong = next((g for g in about if g.status is GradientStatus.FAIL and not math.isfinite(g.ad)), None)
-    endless = next((g for g in about if _is_endless(g)), None)
+    endless = next((words for g in about if (words := _endless(g))), None)
     if wrong is None and endless is not None:
-        assert endless.signature is not None
-        reason = f"the gradient of {leaf_name(endless)} is {endless.signature.text}; {told}"
-        return Verdict(Status.CONFIRMED, reason, EXPERIMENT, {"ad": check.ad, "fd": None, "kernel": check.kernel})
+        figures = {"ad": check.ad, "fd": None, "kernel": check.kernel}
+        return Verdict(Status.CONFIRMED, f"{endless}; {told}", EXPERIMENT, figures)
     if wrong is None:
         reason = f"{told}, yet no gradient that this program computes is"
         return Verdict(Status.INCONCLUSIVE, reason, EXPERIMENT, _figures(check))

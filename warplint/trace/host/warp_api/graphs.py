@@ -82,7 +82,7 @@ class _Replay:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._numbers: dict[int, int] = {}
-        self._anew: dict[TapeValue, None] = {}
+        self._anew: set[TapeValue] = set()
         self._open: list[TapeValue] = []
         """Tapes that were open around the capture: their recordings begin and end with the graph."""
 
@@ -131,7 +131,7 @@ class _Replay:
     def _renew(self, tape: TapeValue) -> None:
         """The tape's recording is another one from here on."""
         tapes = self._machine.tapes
-        self._anew[tape] = None
+        self._anew.add(tape)
         tape.former, tape.id = tape.id, len(tapes)
         tapes.append(tape)
 

@@ -73,8 +73,9 @@ class Objective:
     def _is_handed_on(self, seed: FloatView, begin: BackwardBegin) -> bool:
         """Whether a seed is the gradient itself that a backward of this window left: part of its objective already."""
         memory = self._log.memories.find(seed.address)
-        known = memory is not None and memory in self._log.gradients
-        return known and memory is not None and handed_on_by(memory, begin, self._analysis) in self._backwards
+        if memory is None or memory not in self._log.gradients:
+            return False
+        return handed_on_by(memory, begin, self._analysis) in self._backwards
 
     def _seeds_in_gradients(self, begin: BackwardBegin, explicit: bool) -> Iterator[Seeded]:
         """Without a loss, whatever the gradients of the tape's results hold is the seed.
